@@ -1,0 +1,36 @@
+# Compiler flags for every target, and the switches that the presets set.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+set(SLUICE_SANITIZE "" CACHE STRING "address;undefined or thread; empty for none")
+option(SLUICE_FUZZ "Build the fuzz targets (needs clang)" OFF)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(SLUICE_CCACHE ccache)
+if(SLUICE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SLUICE_CCACHE})
+endif()
+
+# Everything that one of our targets is compiled with.
+add_library(sluice_flags INTERFACE)
+target_compile_options(sluice_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi
+  -Wno-missing-field-initializers -Werror)
+target_include_directories(sluice_flags INTERFACE ${PROJECT_SOURCE_DIR})
+
+if(SLUICE_SANITIZE)
+  string(REPLACE ";" "," _sanitize "${SLUICE_SANITIZE}")
+  add_compile_options(-fsanitize=${_sanitize} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${_sanitize})
+endif()
+if(SLUICE_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=address,undefined)
+endif()
