@@ -1,0 +1,44 @@
+// A7. Concurrency limit: slots that a request holds while it runs.
+//
+//   in flight: [a][b][c][ ][ ]      limit 5: cost 2 passes, cost 3 waits
+//
+//   allowed    <=> in_flight + cost <= limit
+//   remaining   = limit - in_flight
+//   retry_after = without a time to live unknown; else until the earliest ends of slots that free
+//                 enough, if nobody returns or renews theirs
+//   reset_after = unknown
+//
+// A slot is released once, by its receipt (slot and generation: a second release, or one that comes
+// after the slot ran out, is a no-op and frees nobody else's). With `slot_ttl` a slot ends by
+// itself that long after it was taken or last renewed, so that a holder that crashed blocks nobody
+// for ever.
+//
+// Guarantee: never more than `limit` units in flight, where a slot past its end is not in flight
+// any more (its holder should have renewed it). A smaller limit after a reload evicts nobody: new
+// ones wait until in_flight is below it.
+//
+// Clock: steady. Cost: one entry a slot (store/memory/slot_table.h).
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "sluice/algorithm/decision.h"
+#include "sluice/base/time.h"
+
+namespace sluice::concurrency {
+
+struct Limit {
+  std::uint64_t limit = 0;  // slots; 0 denies everything
+  Duration slot_ttl{0};     // 0: a slot never ends by itself
+  friend bool operator==(const Limit&, const Limit&) = default;
+};
+
+// Errors: limit negative or above 2^32 - 1; slot_ttl negative or above 100 years.
+[[nodiscard]] absl::StatusOr<Limit> MakeLimit(std::int64_t limit, Duration slot_ttl);
+
+// Decides on `cost` slots while `in_flight` are taken. Where it says kLimited, retry_after is
+// kUnknown: the keeper of the slots replaces it by RetryAfter when there is a time to live.
+[[nodiscard]] Decision Decide(const Limit& limit, std::uint64_t in_flight, std::uint64_t cost);
+
+}  // namespace sluice::concurrency

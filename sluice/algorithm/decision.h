@@ -1,0 +1,62 @@
+// What an algorithm answers about one charge, in the field's three numbers.
+//
+//   remaining    what may still be spent now, after this call; rounded down
+//   retry_after  how long until the same cost passes, if nobody else spends; rounded up, exact:
+//                the same call at now + retry_after passes, one nanosecond earlier it does not
+//   reset_after  how long until nothing is owed any more; rounded up
+//
+// A denial and a look change no state. docs/algorithms has the table of all eight.
+#pragma once
+
+#include <cstdint>
+
+#include "sluice/base/time.h"
+
+namespace sluice {
+
+enum class Verdict : std::uint8_t {
+  kAllowed,
+  kDelayed,  // allowed, but only after `delay` (leaky bucket)
+  kLimited,
+  kNever,  // the cost is above the capacity: no wait helps
+};
+
+// In retry_after: no wait helps.
+inline constexpr Duration kNever = Duration::max();
+// In retry_after and reset_after: somebody else decides when (concurrency without a time to live).
+inline constexpr Duration kUnknown = Duration{-1};
+
+struct Decision {
+  Verdict verdict = Verdict::kAllowed;
+  std::uint64_t remaining = 0;
+  Duration retry_after{
+      0};  // 0 when allowed; kNever exactly when the verdict is kNever; or kUnknown
+  Duration reset_after{0};  // or kUnknown
+  Duration delay{0};        // > 0 exactly when the verdict is kDelayed
+
+  [[nodiscard]] bool allowed() const { return verdict <= Verdict::kDelayed; }
+  friend bool operator==(const Decision&, const Decision&) = default;
+};
+
+// What a charge took, so that it can be given back. Opaque to everybody but the algorithm that made
+// it. A receipt is good for one undo (which may be of a part of the units).
+struct Receipt {
+  std::int64_t before = 0;  // token and leaky bucket: the instant before, in ticks; windows: the
+                            // window; log: the entry; concurrency: the slot
+  std::int64_t charged_at = 0;  // in ticks of the limit; log and concurrency: the generation
+  std::uint64_t undone_before =
+      0;                    // token bucket: all that was undone on the key before the charge
+  std::uint64_t units = 0;  // what was charged; 0 says that there is nothing to give back
+};
+
+// One decision over a small state: the answer, the state to keep, and the way back.
+template <typename State>
+struct Step {
+  Decision decision;
+  State next;       // equal to the state that was given when nothing was charged
+  Receipt receipt;  // units 0 when nothing was charged
+  bool damaged =
+      false;  // the state given was impossible (a window far ahead of now) and was dropped
+};
+
+}  // namespace sluice

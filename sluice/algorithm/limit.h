@@ -1,0 +1,42 @@
+// One limit of any algorithm, and what can be asked of it whatever the algorithm. The only switch
+// over algorithms is std::visit on this variant.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+#include "sluice/algorithm/calendar.h"
+#include "sluice/algorithm/concurrency.h"
+#include "sluice/algorithm/fixed_window.h"
+#include "sluice/algorithm/leaky_bucket.h"
+#include "sluice/algorithm/sliding_window_counter.h"
+#include "sluice/algorithm/sliding_window_log.h"
+#include "sluice/algorithm/sliding_window_strict.h"
+#include "sluice/algorithm/token_bucket.h"
+
+namespace sluice {
+
+using Limit =
+    std::variant<token_bucket::Limit, leaky_bucket::Limit, fixed_window::Limit,
+                 sliding_window_counter::Limit, calendar::Limit, sliding_window_strict::Limit,
+                 sliding_window_log::Limit, concurrency::Limit>;
+
+// The name in the configuration: "token-bucket", "sliding-window-log", ...
+[[nodiscard]] std::string_view AlgorithmName(const Limit& limit);
+
+// What a caller may spend at most at one instant: the burst, the limit, the longest queue. A cost
+// above it is kNever.
+[[nodiscard]] std::uint64_t CapacityOf(const Limit& limit);
+
+// The q and the w of the RateLimit-Policy field. The window is the time in which a full capacity is
+// paid back (token bucket), or the window's length; zero for concurrency. A calendar period counts
+// as 1, 7, 30 or 365 days there.
+[[nodiscard]] std::uint64_t QuotaOf(const Limit& limit);
+[[nodiscard]] Duration WindowOf(const Limit& limit);
+
+// How long after its last charge a state can matter at all: then it is as good as absent. Debts
+// forced beyond the capacity count as twice the capacity. Zero for concurrency without a ttl.
+[[nodiscard]] Duration LifetimeOf(const Limit& limit);
+
+}  // namespace sluice

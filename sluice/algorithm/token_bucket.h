@@ -1,0 +1,97 @@
+// A1, the default. GCRA, the generic cell rate algorithm (ITU-T Recommendation I.371): a token
+// bucket that keeps one instant instead of a count and a timestamp.
+//
+// For each key it keeps the theoretical arrival time (TAT): the instant at which all that was spent
+// so far is paid back. A request passes when paying for it would put the TAT no further than the
+// capacity ahead of now. A key that owes nothing is the same as an absent key.
+//
+//   now                       TAT                now + capacity
+//    |---- spent, to pay back --|------ free ------|
+//
+//   capacity    = burst * interval
+//   allowed    <=> max(tat, now) + increment(cost) <= now + capacity      (<=: a full burst passes)
+//   remaining   = floor((now + capacity - tat) / interval), at least 0
+//   retry_after = max(tat, now) + increment(cost) - now - capacity
+//   reset_after = tat - now
+//
+// Ticks. The TAT counts ticks, 1 / ticks_per_ns of a nanosecond with ticks_per_ns <= 8, chosen so
+// that the interval of one unit is whole where it can be (3/s, 7/min, 10 M/s, 700 M/s). For other
+// rates (333/min, 7,919/s) the interval is no whole number of ticks; there each *request's*
+// increment is rounded up in 128 bits, so errors never add up over the units of a request, and
+// never admit.
+//
+// Guarantee: in any stretch of length t at most burst + rate * t units pass, counted net of what
+// was undone. Rates without a whole interval: at most burst + rate * (t + burst ticks), that is at
+// most burst / 8 ns early, never accumulating. In any window w that is up to burst + rate * w,
+// which is twice the limit for the default burst; who needs "never more than N in any window" takes
+// the sliding log or the strict counter.
+//
+// Clock: steady. A clock that steps back denies more, never less. Good for 30 years of uptime.
+// Cost: 8 bytes a key; a few integer operations and one division, no loop, no allocation.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "sluice/algorithm/decision.h"
+#include "sluice/algorithm/rate.h"
+#include "sluice/base/time.h"
+
+namespace sluice::token_bucket {
+
+struct Limit {
+  Rate rate;                       // as written, for those who show it
+  std::uint64_t burst = 1;         // units that may pass at one instant; >= 1
+  std::int64_t interval = 1;       // ticks in which one unit is paid back, rounded up; >= 1
+  std::int64_t capacity = 1;       // burst * interval, in ticks
+  std::uint64_t period_ticks = 1;  // increment(cost) = ceil(cost * period_ticks / units) ...
+  std::uint64_t units = 1;         // ... in lowest terms; 1 when the interval is whole
+  std::uint8_t ticks_per_ns = 1;   // 1 to 8
+
+  friend bool operator==(const Limit&, const Limit&) = default;
+};
+
+// Errors (InvalidArgument): rate or period not positive; burst 0; burst * interval too long for 30
+// years of uptime to be left in 64 bits.
+[[nodiscard]] absl::StatusOr<Limit> MakeLimit(Rate rate, std::uint64_t burst);
+
+struct State {
+  std::int64_t tat = 0;  // in ticks; at or before now: nothing is owed
+  friend bool operator==(const State&, const State&) = default;
+};
+
+// Decides on `cost` units at `now`. Pure: reads no clock, keeps nothing. Cost 0 is always allowed
+// and charges nothing.
+[[nodiscard]] Step<State> Decide(const Limit& limit, State state, std::uint64_t cost, Time now);
+
+// Charges `cost` whatever the room: what was used is used. The debt may grow to `max_debt` units
+// (>= burst; saturating, so that no sum overflows); `remaining` is then 0 until it is paid back.
+[[nodiscard]] Step<State> Charge(const Limit& limit, State state, std::uint64_t cost, Time now,
+                                 std::uint64_t max_debt);
+
+struct Undone {
+  State next;
+  std::uint64_t ticks;  // how far the TAT moved back; to be added to the key's `undone`
+};
+
+// Gives back `units` of what `receipt` charged (0 < units <= receipt.units), at most once for each
+// receipt, and only what is still owed, so that a late undo mints nothing:
+//
+//   returned = units * T - max(0, now - max(tat before - (undone now - undone before), charged at))
+//
+// at least 0. `undone` is the total of `Undone::ticks` on the key so far, or any larger total (of
+// several keys): larger errs to the safe side.
+[[nodiscard]] Undone Undo(const Limit& limit, State state, const Receipt& receipt,
+                          std::uint64_t units, Time now, std::uint64_t undone);
+
+// Units owed at `now`, rounded up; 0 for a key that is as good as absent.
+[[nodiscard]] std::uint64_t Debt(const Limit& limit, State state, Time now);
+
+// The state under new numbers: the debt stays, in units (fractions kept, rounded up), capped at the
+// new burst, so that a reload neither mints nor locks anybody out for longer than one burst.
+[[nodiscard]] State Convert(const Limit& from, State state, const Limit& to, Time now);
+
+// A state that owes `used` units (at most the burst) at `now`.
+[[nodiscard]] State Owing(const Limit& limit, std::uint64_t used, Time now);
+
+}  // namespace sluice::token_bucket
