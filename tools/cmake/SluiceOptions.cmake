@@ -7,6 +7,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 set(SLUICE_SANITIZE "" CACHE STRING "address;undefined or thread; empty for none")
 option(SLUICE_FUZZ "Build the fuzz targets (needs clang)" OFF)
+option(SLUICE_NEED_TESTS "Fail when GoogleTest is not there, rather than leave out the tests" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)

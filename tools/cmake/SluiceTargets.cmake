@@ -5,7 +5,8 @@
 #     Without SOURCES it is header-only.
 #   sluice_program(NAME SOURCES main.cc ... DEPS ...)
 #   sluice_test(NAME SOURCES a_test.cc ... DEPS ... [ARGS ...] [LABELS ...] [DATA dir])
-#     a GoogleTest program, one ctest entry. Labels: unit (default), server, shared.
+#     a GoogleTest program, one ctest entry. Labels: unit (default), server, shared; and, by itself,
+#     folder=PATH, by which tools/run_tests chooses.
 #   sluice_benchmark(NAME SOURCES a_bench.cc ... DEPS ...)
 #   sluice_fuzzer(NAME SOURCES a_fuzz.cc DEPS ...)
 #     with SLUICE_FUZZ a libFuzzer program; else a test that runs the committed corpus
@@ -52,9 +53,19 @@ function(sluice_program name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE sluice_flags ${ARG_DEPS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+  set_property(GLOBAL APPEND PROPERTY SLUICE_PROGRAMS ${name})
+endfunction()
+
+# folder=PATH of the CMakeLists.txt that is being read, from the project's root.
+function(_sluice_folder_label variable)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  set(${variable} "folder=${folder}" PARENT_SCOPE)
 endfunction()
 
 function(sluice_test name)
+  if(NOT GTest_FOUND)
+    return()
+  endif()
   cmake_parse_arguments(ARG "" "DATA" "SOURCES;DEPS;ARGS;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
@@ -65,13 +76,17 @@ function(sluice_test name)
                                              SLUICE_BINARY_DIR="${CMAKE_BINARY_DIR}/bin")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+  _sluice_folder_label(folder_label)
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS};${folder_label}" TIMEOUT 600)
   foreach(label IN LISTS ARG_LABELS)
     set_property(GLOBAL APPEND PROPERTY SLUICE_TESTS_${label} ${name})
   endforeach()
 endfunction()
 
 function(sluice_benchmark name)
+  if(NOT benchmark_FOUND)
+    return()
+  endif()
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE sluice_flags ${ARG_DEPS} benchmark::benchmark)
@@ -91,18 +106,19 @@ function(sluice_fuzzer name)
     add_executable(${name} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/run_corpus.cc)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_test(NAME ${name} COMMAND ${name} ${corpus})
-    set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 120)
+    _sluice_folder_label(folder_label)
+    set_tests_properties(${name} PROPERTIES LABELS "unit;${folder_label}" TIMEOUT 120)
     set_property(GLOBAL APPEND PROPERTY SLUICE_TESTS_unit ${name})
   endif()
   target_link_libraries(${name} PRIVATE sluice_flags ${ARG_DEPS})
 endfunction()
 
 # Targets over all of the above: `headers` (every header alone), `unit_tests`, `server_tests`,
-# `shared_tests`, `benchmarks`. Called once, at the end of the top CMakeLists.txt.
+# `shared_tests`, `benchmarks`, `fuzzers`, `programs`. Called once, at the end of the top CMakeLists.txt.
 function(sluice_aggregate_targets)
   foreach(pair headers:SLUICE_HEADER_CHECKS unit_tests:SLUICE_TESTS_unit
                server_tests:SLUICE_TESTS_server shared_tests:SLUICE_TESTS_shared
-               benchmarks:SLUICE_BENCHMARKS fuzzers:SLUICE_FUZZERS)
+               benchmarks:SLUICE_BENCHMARKS fuzzers:SLUICE_FUZZERS programs:SLUICE_PROGRAMS)
     string(REGEX REPLACE ":.*" "" target ${pair})
     string(REGEX REPLACE ".*:" "" property ${pair})
     get_property(members GLOBAL PROPERTY ${property})
