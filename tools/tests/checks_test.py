@@ -42,6 +42,7 @@ class CheckTest(unittest.TestCase):
 class LayersTest(CheckTest):
     def test_arrows_that_are_listed_pass(self):
         self.write("sluice/store/a.h", '#include <vector>\n#include "sluice/algorithm/b.h"\n'
+                   '#include "absl/status/status.h"\n'
                    '#include "sluice/store/internal/c.h"\n')
         self.write("sluice/store/redis/d.h", '#include "sluice/store/a.h"\n')
         self.write("sluice/net/e.h", "#include <boost/asio.hpp>\n")
