@@ -1,0 +1,98 @@
+#include "sluice/rule/client_address.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+
+namespace sluice {
+namespace {
+
+bool Trusted(const ClientAddressOptions& options, IpAddress address) {
+  return std::any_of(options.trusted_proxies.begin(), options.trusted_proxies.end(),
+                     [&](const IpPrefix& range) { return range.Contains(address); });
+}
+
+std::string_view Trim(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// Takes the rightmost part of `text` that `separator` cuts off; separators inside quotes do not
+// count. Read from the right on purpose: an open quote that the client put further left must not
+// swallow what a proxy appended. An escaped quote is one with an odd number of backslashes before
+// it.
+std::string_view TakeLast(std::string_view& text, char separator) {
+  bool quoted = false;
+  std::size_t i = text.size();
+  for (; i > 0; --i) {
+    const char c = text[i - 1];
+    if (c == '"') {
+      std::size_t backslashes = 0;
+      while (backslashes < i - 1 && text[i - 2 - backslashes] == '\\') ++backslashes;
+      if (!quoted || backslashes % 2 == 0) quoted = !quoted;
+      i -= backslashes;
+    } else if (c == separator && !quoted) {
+      break;
+    }
+  }
+  const std::string_view last = text.substr(i);
+  text = text.substr(0, i == 0 ? 0 : i - 1);
+  return Trim(last);
+}
+
+std::string_view Unquoted(std::string_view text) {
+  const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+bool EqualsIgnoringCase(std::string_view text, std::string_view lower) {
+  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+  });
+}
+
+// RFC 7239 lets a proxy hide the port, too: `192.0.2.1:_gazonk`.
+std::string_view WithoutHiddenPort(std::string_view node) {
+  return node.substr(0, node.rfind(":_"));
+}
+
+// The address that one element of the list names.
+std::optional<IpAddress> AddressOf(std::string_view element, ForwardedHeader header) {
+  if (header == ForwardedHeader::kXForwardedFor) return IpAddress::Parse(Unquoted(element));
+
+  std::optional<IpAddress> found;
+  bool seen = false;
+  while (!element.empty()) {
+    const std::string_view pair = TakeLast(element, ';');
+    const std::size_t equals = pair.find('=');
+    if (equals == pair.npos || !EqualsIgnoringCase(pair.substr(0, equals), "for")) continue;
+    if (seen) return std::nullopt;  // whom to believe is anybody's guess
+    seen = true;
+    found = IpAddress::Parse(WithoutHiddenPort(Unquoted(pair.substr(equals + 1))));
+  }
+  return found;
+}
+
+}  // namespace
+
+IpAddress ClientAddress(const ClientAddressOptions& options, IpAddress peer,
+                        std::span<const std::string_view> lines) {
+  IpAddress client = peer;
+  if (lines.empty() || !Trusted(options, peer)) return client;
+  for (std::size_t i = lines.size(); i > 0; --i) {
+    std::string_view rest = lines[i - 1];
+    while (!rest.empty()) {
+      const std::string_view element = TakeLast(rest, ',');
+      if (element.empty()) continue;
+      const auto address = AddressOf(element, options.header);
+      if (!address) return client;
+      client = *address;
+      if (!Trusted(options, client)) return client;
+    }
+  }
+  return client;
+}
+
+}  // namespace sluice
