@@ -1,0 +1,87 @@
+// One rule of the configuration, compiled: who it meets, whom it counts, and how much it allows.
+//
+//   - name: api                       name
+//     match: { path: /v1/** }         match, exempt
+//     key: api_key                    key, on_missing_key
+//     limit: 100/min                  limits[0]
+//     plans: { pro: ... }             limits[1..], chosen by the caller's plan
+//
+// Immutable once it is in a RuleSet. What a field means for a user stands in docs/configuration.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sluice/algorithm/limit.h"
+#include "sluice/base/ip.h"
+#include "sluice/rule/path_pattern.h"
+#include "sluice/rule/source.h"
+
+namespace sluice {
+
+// All of what is given must hold; of several values in one field, one.
+struct Match {
+  struct Header {
+    std::string name;
+    // The value must be one of these; empty: the header must be there, with any value.
+    std::vector<std::string> values;
+  };
+  std::vector<std::string> methods;
+  std::vector<PathPattern> paths;
+  std::vector<std::string> hosts;  // lower case, without port; "*.example.com" matches below it
+  std::vector<Header> headers;
+  std::vector<IpPrefix> clients;  // the client's address, before any IPv6 prefix is cut
+
+  [[nodiscard]] bool empty() const {
+    return methods.empty() && paths.empty() && hosts.empty() && headers.empty() && clients.empty();
+  }
+};
+
+enum class RuleMode : std::uint8_t {
+  kEnforce,
+  kShadow,  // decides and records, never denies
+};
+
+// What to do with a request in which a part of the key is missing.
+enum class OnMissingKey : std::uint8_t {
+  kDeny,      // 401; nothing is charged
+  kSkip,      // the rule does not meet this request
+  kFallback,  // another source in its place, in counters of its own
+};
+
+struct Cost {
+  std::uint64_t fixed = 1;  // also where the header is missing or no number
+  // A request header with a whole number, at most `max`; a larger number counts as `max`.
+  std::optional<Source> header;
+  std::uint64_t max = 0;
+};
+
+struct RuleLimit {
+  std::string plan;  // empty: the rule's own numbers
+  Limit limit;
+};
+
+struct Rule {
+  std::string name;  // printable ASCII, unique in its RuleSet
+  Match match;       // empty: every request
+  std::vector<Match> exempt;
+  std::vector<Source> key;  // in the order written; { kGlobal } counts everybody together
+  OnMissingKey on_missing_key = OnMissingKey::kDeny;
+  Source fallback;  // kFallback only
+  Cost cost;
+  bool deny = false;  // denies every request that it meets; has no limit then
+  bool charge_denied = false;
+  RuleMode mode = RuleMode::kEnforce;
+  bool hide = false;              // clients are not told of it
+  std::string message;            // for the denied client; empty: a default
+  std::vector<RuleLimit> limits;  // [0] is the rule's own; empty exactly when `deny`
+
+  // A caller sees its own traffic alone: some part of the key names the caller. Rules keyed
+  // `global` or by route, method, host or region count others' traffic too and stay out of the
+  // RateLimit fields.
+  [[nodiscard]] bool KeyedByCaller() const;
+};
+
+}  // namespace sluice

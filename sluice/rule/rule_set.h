@@ -1,0 +1,126 @@
+// All rules of one generation, compiled and immutable: from a request's attributes to the rules
+// that it meets and the key under which each of them counts it.
+//
+//   request ──> client address, normal path, plan (each found once, when a rule first asks)
+//           ──> for each rule in order: match? exempt? ──> key parts ──> key bytes, limit, cost
+//
+// A path with two readings (rule/path.h) is met by a rule in either, and exempt only in both. A
+// path that can't be normalised is in the way of every path pattern of a rule and of no exemption.
+//
+// Key bytes: the rule's name, then for each part a length and its bytes. Lengths come first, so no
+// separator inside a value can make two keys equal; the rule's numbers are not in it, so counters
+// survive a change of the numbers.
+//
+// Cost: linear in the number of rules; no allocation once the scratch has grown to its size.
+// Thread-safety: any number of threads, each with a scratch of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sluice/rule/client_address.h"
+#include "sluice/rule/plan_table.h"
+#include "sluice/rule/request.h"
+#include "sluice/rule/rule.h"
+
+namespace sluice {
+
+struct RuleSetOptions {
+  ClientAddressOptions client_address;  // trusted proxies and the forwarding header to believe
+  int ipv6_prefix = 64;
+  std::string region;  // node.region
+  PlanTable plans;     // who has which plan
+};
+
+enum class MatchOutcome : std::uint8_t {
+  kCounts,      // has a key, a limit and a cost
+  kMissingKey,  // a key part is missing and on_missing_key is deny
+  kDenies,      // a rule with `deny: true`
+};
+
+// A rule that meets the request.
+struct Matched {
+  const Rule* rule = nullptr;
+  MatchOutcome outcome = MatchOutcome::kCounts;
+  std::uint32_t rule_index = 0;
+  std::uint32_t limit_index = 0;  // into rule->limits
+  std::uint64_t cost = 0;
+  std::size_t key_begin = 0;  // the key's bytes: Scratch::KeyOf
+  std::size_t key_size = 0;
+  const Source* missing = nullptr;  // kMissingKey: the part that was not there
+};
+
+class RuleSet {
+ public:
+  // What one request's evaluation needs to keep meanwhile; reuse one for each thread.
+  class Scratch;
+
+  // `rules` as the configuration compiled them; names are unique.
+  RuleSet(std::vector<Rule> rules, RuleSetOptions options, std::uint64_t generation);
+  ~RuleSet();
+  RuleSet(const RuleSet&) = delete;
+  RuleSet& operator=(const RuleSet&) = delete;
+
+  // The rules that meet `request`, in order, into scratch.matched().
+  void Evaluate(const LimitRequest& request, Scratch& scratch) const;
+
+  [[nodiscard]] const std::vector<Rule>& rules() const { return rules_; }
+  [[nodiscard]] const RuleSetOptions& options() const { return options_; }
+  // Counts up with each reload; the first is 1.
+  [[nodiscard]] std::uint64_t generation() const { return generation_; }
+
+  // Why a rule meets a request or does not, and with which key: for `sluice explain`.
+  struct Explanation {
+    const Rule* rule = nullptr;
+    bool meets = false;
+    std::string reason;  // "path", "exempt: method", "api_key is missing"; empty when all is well
+    std::vector<std::string> key;  // "api_key=ann": label and value, escaped for a terminal
+    const RuleLimit* limit = nullptr;
+    std::uint64_t cost = 0;
+  };
+  [[nodiscard]] std::vector<Explanation> Explain(const LimitRequest& request) const;
+  // The client's address and the plan that the rules see.
+  struct Caller {
+    IpAddress client;
+    std::string path;
+    std::string plan;
+  };
+  [[nodiscard]] Caller Identify(const LimitRequest& request) const;
+
+ private:
+  class Evaluation;
+  static void ExplainKey(const Rule& rule, Evaluation& evaluation, const PathPattern* route,
+                         Explanation& told);
+
+  std::vector<Rule> rules_;
+  std::vector<std::string> key_prefixes_;  // of each rule: its name with its length
+  RuleSetOptions options_;
+  std::uint64_t generation_;
+};
+
+class RuleSet::Scratch {
+ public:
+  [[nodiscard]] const std::vector<Matched>& matched() const { return matched_; }
+  // Good until the next request.
+  [[nodiscard]] std::string_view KeyOf(const Matched& matched) const {
+    return std::string_view(keys_).substr(matched.key_begin, matched.key_size);
+  }
+
+ private:
+  friend class RuleSet;
+  friend class Evaluation;
+
+  std::vector<Matched> matched_;
+  std::string keys_;        // the key bytes of all matched rules, one after another
+  std::vector<char> path_;  // the normal path, where it had to be changed
+  std::string value_;       // a decoded value
+  std::string host_;
+  std::vector<std::string_view> forwarded_;  // the lines of the forwarding header
+};
+
+}  // namespace sluice
