@@ -1,0 +1,44 @@
+// A RuleSet together with the ids under which a store knows its limits.
+//
+// Made once for each generation, off the hot path, and shared by all threads. While one is alive
+// the store keeps the limits' ids; the last owner gives them back.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sluice/base/clock.h"
+#include "sluice/rule/rule_set.h"
+#include "sluice/store/store.h"
+
+namespace sluice {
+
+class ActiveRules {
+ public:
+  // Registers every limit of `rules` with `store`. Both outlive the result, as does `clock`.
+  // ResourceExhausted as Store::Register; nothing stays registered then.
+  static absl::StatusOr<std::shared_ptr<const ActiveRules>> Make(
+      std::shared_ptr<const RuleSet> rules, Store& store, const Clock& clock);
+
+  ~ActiveRules();
+  ActiveRules(const ActiveRules&) = delete;
+  ActiveRules& operator=(const ActiveRules&) = delete;
+
+  [[nodiscard]] const RuleSet& rules() const { return *rules_; }
+  [[nodiscard]] LimitId IdOf(std::size_t rule_index, std::size_t limit_index) const {
+    return ids_[first_id_[rule_index] + limit_index];
+  }
+
+ private:
+  ActiveRules(std::shared_ptr<const RuleSet> rules, Store& store, const Clock& clock)
+      : rules_(std::move(rules)), store_(store), clock_(clock) {}
+
+  std::shared_ptr<const RuleSet> rules_;
+  Store& store_;
+  const Clock& clock_;
+  std::vector<std::size_t> first_id_;  // of each rule, into ids_
+  std::vector<LimitId> ids_;
+};
+
+}  // namespace sluice

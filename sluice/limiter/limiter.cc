@@ -1,0 +1,113 @@
+#include "sluice/limiter/limiter.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "sluice/limiter/fold.h"
+
+namespace sluice {
+
+Limiter::Limiter(Parts parts, const std::shared_ptr<const ActiveRules>& rules) : parts_(parts) {
+  Replace(rules);
+}
+
+void Limiter::Replace(const std::shared_ptr<const ActiveRules>& rules) {
+  assert(rules != nullptr);
+  auto owner = std::make_shared<std::shared_ptr<const ActiveRules>>(rules);
+  rules_ = std::shared_ptr<const ActiveRules>(std::move(owner), rules.get());
+}
+
+void Limiter::Check(std::span<const LimitRequest> requests, std::span<Outcome> outcomes) {
+  assert(requests.size() == outcomes.size());
+  const Now now = parts_.clock.Read();
+  while (!requests.empty()) {
+    const std::size_t size = std::min(requests.size(), Store::kMaxBatch);
+    CheckBatch(requests.first(size), outcomes.first(size), now);
+    requests = requests.subspan(size);
+    outcomes = outcomes.subspan(size);
+  }
+}
+
+void Limiter::CheckBatch(std::span<const LimitRequest> requests, std::span<Outcome> outcomes,
+                         Now now) {
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Prepare(requests[i], outcomes[i]);
+    outcomes[i].now = now;
+    groups_[i] = ClaimGroup{.claims = outcomes[i].claims};
+  }
+  parts_.store.Apply(std::span(groups_).first(requests.size()), now);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Fold(outcomes[i]);
+    if (parts_.observer != nullptr) parts_.observer->OnDecision(requests[i], outcomes[i]);
+  }
+}
+
+// From the request to the rules that it meets and the claims that they make.
+void Limiter::Prepare(const LimitRequest& request, Outcome& outcome) {
+  outcome.Clear();
+  if (outcome.rules != rules_) outcome.rules = rules_;
+  rules_->rules().Evaluate(request, scratch_);
+
+  bool refused = false;  // before any counter is asked: nothing is charged then
+  for (const Matched& matched : scratch_.matched()) {
+    refused = refused || (matched.outcome != MatchOutcome::kCounts &&
+                          matched.rule->mode == RuleMode::kEnforce);
+    RuleResult& result = outcome.results.emplace_back(RuleResult{.rule = matched.rule,
+                                                                 .match = matched.outcome,
+                                                                 .rule_index = matched.rule_index,
+                                                                 .limit_index = matched.limit_index,
+                                                                 .missing = matched.missing});
+    if (matched.outcome != MatchOutcome::kCounts) continue;
+    result.claim = static_cast<std::int32_t>(outcome.claims.size());
+    outcome.claims.push_back(ClaimOf(matched, request));
+  }
+  if (refused) {
+    for (Claim& claim : outcome.claims) {
+      claim.kind = claim.charge_denied ? ClaimKind::kSoft : ClaimKind::kLook;
+    }
+  }
+}
+
+Claim Limiter::ClaimOf(const Matched& matched, const LimitRequest& request) const {
+  const Rule& rule = *matched.rule;
+  ClaimKind kind = rule.mode == RuleMode::kShadow ? ClaimKind::kShadow : ClaimKind::kBinding;
+  if (request.look) kind = ClaimKind::kLook;
+  return {.key = parts_.hash_key(scratch_.KeyOf(matched)),
+          .limit = &rule.limits[matched.limit_index].limit,
+          .limit_id = rules_->IdOf(matched.rule_index, matched.limit_index),
+          .kind = kind,
+          .charge_denied = rule.charge_denied && !request.look,
+          .cost = matched.cost};
+}
+
+void Limiter::Finish(Outcome& outcome) {
+  const Now now = parts_.clock.Read();
+  for (Claim& claim : outcome.claims) {
+    if (claim.receipt.units == 0 || !std::holds_alternative<concurrency::Limit>(*claim.limit)) {
+      continue;
+    }
+    parts_.store.Undo(claim, claim.receipt.units, now);
+  }
+}
+
+void Limiter::Undo(Outcome& outcome) {
+  const Now now = parts_.clock.Read();
+  for (Claim& claim : outcome.claims) {
+    if (claim.receipt.units > 0) parts_.store.Undo(claim, claim.receipt.units, now);
+  }
+}
+
+bool Limiter::Renew(const Outcome& outcome) {
+  const Now now = parts_.clock.Read();
+  bool alive = true;
+  for (const Claim& claim : outcome.claims) {
+    if (claim.receipt.units == 0 || !std::holds_alternative<concurrency::Limit>(*claim.limit)) {
+      continue;
+    }
+    alive = parts_.store.Renew(claim, now) && alive;
+  }
+  return alive;
+}
+
+}  // namespace sluice

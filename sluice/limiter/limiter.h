@@ -1,0 +1,85 @@
+// The engine. The only way into deciding, for every door and for embedders.
+//
+//   request ──> RuleSet: which rules, which keys ──> one claim for each ──> Store::Apply
+//           <── Outcome: folded from all claims <──
+//
+//   MemoryStore store = ...;                          // shared by all threads
+//   Limiter limiter({.store = store, ...}, rules);    // one for each thread
+//   Outcome outcome;                                  // reused from call to call
+//   limiter.Check(request, outcome);
+//   if (!outcome.allowed()) ...                       // 429, outcome.retry_after
+//   limiter.Finish(outcome);                          // when the request is over: slots come back
+//
+// Guarantee: what the algorithms' headers promise for each key holds whatever the number of threads
+// and limiters on one store; all binding claims of a request are charged or none.
+//
+// Cost: one reading of the clock a call (a batch counts as one); no lock, no allocation once the
+// buffers have grown to their size. Batches of up to 32 hide the memory latency of the keys.
+//
+// Thread-safety: a Limiter belongs to one thread (an event loop); any number may share a store.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+
+#include "sluice/base/clock.h"
+#include "sluice/base/hash.h"
+#include "sluice/limiter/active_rules.h"
+#include "sluice/limiter/observer.h"
+#include "sluice/limiter/outcome.h"
+#include "sluice/rule/request.h"
+#include "sluice/store/store.h"
+
+namespace sluice {
+
+class Limiter {
+ public:
+  struct Parts {
+    Store& store;
+    const HashKey& hash_key;  // the one of the store's keys (MemoryStore::hash_key)
+    const Clock& clock;
+    Observer* observer = nullptr;  // may be null
+  };
+
+  // All parts outlive the limiter.
+  Limiter(Parts parts, const std::shared_ptr<const ActiveRules>& rules);
+  Limiter(const Limiter&) = delete;
+  Limiter& operator=(const Limiter&) = delete;
+
+  // From the next call on, requests meet these rules. Outcomes of earlier calls keep theirs.
+  void Replace(const std::shared_ptr<const ActiveRules>& rules);
+  [[nodiscard]] const std::shared_ptr<const ActiveRules>& rules() const { return rules_; }
+
+  // Decides on one request, or on several at the same instant, each by itself and in order. The
+  // spans have the same size; any size.
+  void Check(const LimitRequest& request, Outcome& outcome) {
+    Check(std::span(&request, 1), std::span(&outcome, 1));
+  }
+  void Check(std::span<const LimitRequest> requests, std::span<Outcome> outcomes);
+
+  // The request is over: concurrency slots come back, all else stays charged. Calling it twice, or
+  // for an outcome that was denied, does nothing.
+  void Finish(Outcome& outcome);
+
+  // The request did not take place: all that it charged and that is still owed comes back.
+  void Undo(Outcome& outcome);
+
+  // The request is still running: its concurrency slots' time to live starts again. False when one
+  // of them is over.
+  bool Renew(const Outcome& outcome);
+
+ private:
+  void CheckBatch(std::span<const LimitRequest> requests, std::span<Outcome> outcomes, Now now);
+  void Prepare(const LimitRequest& request, Outcome& outcome);
+  [[nodiscard]] Claim ClaimOf(const Matched& matched, const LimitRequest& request) const;
+
+  Parts parts_;
+  // Counted by a block of this limiter's own, so that outcomes on other threads do not fight for
+  // one reference count.
+  std::shared_ptr<const ActiveRules> rules_;
+  RuleSet::Scratch scratch_;
+  std::array<ClaimGroup, Store::kMaxBatch> groups_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,82 @@
+// What the engine answers about one request: the verdict, the rule that decided, and what every
+// rule had to say; and the way back (undo, release).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "absl/container/inlined_vector.h"
+#include "sluice/limiter/active_rules.h"
+#include "sluice/rule/rule_set.h"
+#include "sluice/store/store.h"
+
+namespace sluice {
+
+enum class Answer : std::uint8_t {
+  kAllowed,
+  kDelayed,          // allowed, but only `delay` from now (leaky bucket); the door holds it
+  kLimited,          // come back after retry_after
+  kNeverPasses,      // the cost can never be met
+  kMissingIdentity,  // a part of a rule's key is missing, and the rule denies then
+  kDenied,           // a rule with `deny: true`
+};
+
+// One rule's part in an outcome.
+struct RuleResult {
+  const Rule* rule = nullptr;
+  MatchOutcome match = MatchOutcome::kCounts;
+  std::uint32_t rule_index = 0;
+  std::uint32_t limit_index = 0;
+  const Source* missing = nullptr;  // kMissingKey: the part of the key that is missing
+  std::int32_t claim = -1;  // index into Outcome::claims, -1 when nothing was asked of the store
+};
+
+// Reused from request to request by its owner, so that nothing is allocated. Owns the generation of
+// the rules that it speaks of, until it is used again.
+struct Outcome {
+  Answer answer = Answer::kAllowed;
+  // The result that is shown to the client: of the rules that deny, the one with the longest wait
+  // (never before any wait); when allowed, the one with the smallest share left. -1: no rule met.
+  std::int32_t decisive = -1;
+  Duration delay{0};        // kDelayed: the longest of all rules
+  Duration retry_after{0};  // kLimited: the longest of all denying rules; kNever; kUnknown
+  Now now{};                // when it was decided
+
+  absl::InlinedVector<RuleResult, 4> results;  // the rules that met the request, in order
+  absl::InlinedVector<Claim, 4> claims;
+  std::shared_ptr<const ActiveRules> rules;
+
+  [[nodiscard]] bool allowed() const { return answer <= Answer::kDelayed; }
+
+  [[nodiscard]] const RuleResult* decisive_result() const {
+    return decisive < 0 ? nullptr : &results[static_cast<std::size_t>(decisive)];
+  }
+  // Null where the result asked nothing of the store.
+  [[nodiscard]] const Claim* ClaimOf(const RuleResult& result) const {
+    return result.claim < 0 ? nullptr : &claims[static_cast<std::size_t>(result.claim)];
+  }
+  // Whether `result` alone would have denied the request. A shadow rule's denial counts here, and
+  // is told apart by result.rule->mode.
+  [[nodiscard]] bool Violated(const RuleResult& result) const {
+    if (result.match != MatchOutcome::kCounts) return true;
+    const Claim* claim = ClaimOf(result);
+    return claim != nullptr && !claim->decision.allowed();
+  }
+
+  // Ready for the next request; keeps its room, and the rules, which the next request most often
+  // meets again.
+  void Clear() {
+    answer = Answer::kAllowed;
+    decisive = -1;
+    delay = retry_after = Duration{0};
+    results.clear();
+    claims.clear();
+  }
+};
+
+// The answer's name for logs, metrics and JSON: "allowed", "delayed", "limited", "never",
+// "missing_identity", "denied".
+[[nodiscard]] std::string_view AnswerName(Answer answer);
+
+}  // namespace sluice
