@@ -1,11 +1,19 @@
 // A keyed 128-bit hash for the keys of counters.
 //
 // A table that keeps no key bytes needs a pseudo-random function under a secret key: two clients
-// must not be merged, and no client may aim at another's slot. Four AES rounds a block (CBC-MAC
-// shape, length bound in, more rounds at the end) where the processor has them, else
-// SipHash-1-3-128; which one is chosen at run time, once for each HashKey. Both are differential-
-// tested for their own properties, and neither result may leave the process other than together
-// with its HashKey (a snapshot file).
+// must not be merged, and no client may aim at another's slot. Two kinds, chosen at run time, once
+// for each HashKey:
+//
+//   AES          x = x0;  for each 16 bytes m:  x = 4 rounds of AES (x xor m)
+//                         at the end:           x = 8 rounds of AES (x xor length)
+//                x0 and all 12 round keys secret and independent of each other. Two given inputs of
+//                a block meet again after four rounds with a probability of about 2^-110 (by the
+//                25 active S-boxes of four rounds), so the length, bound in last, cannot be
+//                cancelled by what stands before it. About 6 ns for 45 bytes.
+//   SipHash-1-3  with 128 bits (Aumasson, Bernstein: "SipHash: a fast short-input PRF"; the wide
+//                output as in their reference code). Portable. About 26 ns for 45 bytes.
+//
+// Neither result may leave the process other than together with its HashKey (a snapshot file).
 #pragma once
 
 #include <array>
@@ -24,9 +32,10 @@ enum class HashKind : std::uint8_t { kAes = 1, kSipHash13 = 2 };
 
 class HashKey {
  public:
-  // From the operating system's random source, with the best kind that this processor has.
+  // From the operating system's random source, with the best kind that this processor has. The
+  // process ends where there is no such source: without a secret there is no safe table.
   static HashKey Random();
-  // From given bytes; the kind must be supported here (IsSupported), for tests and snapshots.
+  // From given bytes, for tests and snapshots. Requires IsSupported(kind).
   HashKey(HashKind kind, const std::array<std::uint8_t, 32>& secret);
 
   static bool IsSupported(HashKind kind);
@@ -39,8 +48,8 @@ class HashKey {
  private:
   HashKind kind_;
   std::array<std::uint8_t, 32> secret_;
-  // Round keys, expanded from the secret, follow here (AES only).
-  alignas(16) std::array<std::uint8_t, 16 * 12> round_keys_{};
+  // x0, four round keys for the blocks, eight for the end, expanded from the secret (AES only).
+  alignas(16) std::array<std::uint8_t, 16 * 13> round_keys_{};
 };
 
 }  // namespace sluice
