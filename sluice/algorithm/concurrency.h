@@ -20,7 +20,9 @@
 // Clock: steady. Cost: one entry a slot (store/memory/slot_table.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <ranges>
 
 #include "absl/status/statusor.h"
 #include "sluice/algorithm/decision.h"
@@ -40,5 +42,29 @@ struct Limit {
 // Decides on `cost` slots while `in_flight` are taken. Where it says kLimited, retry_after is
 // kUnknown: the keeper of the slots replaces it by RetryAfter when there is a time to live.
 [[nodiscard]] Decision Decide(const Limit& limit, std::uint64_t in_flight, std::uint64_t cost);
+
+// One holder's units, and when they come back by themselves.
+struct Slot {
+  Time end;
+  std::uint64_t units = 1;
+};
+
+// How long until `cost` fits, from the slots in flight in the order of their ends (any range of
+// Slot), if nobody releases or renews theirs. kUnknown without a time to live, or when the slots
+// do not free enough; 0 when it fits now.
+template <std::ranges::input_range Slots>
+[[nodiscard]] Duration RetryAfter(const Limit& limit, std::uint64_t in_flight, std::uint64_t cost,
+                                  const Slots& slots, Time now) {
+  if (cost == 0 || (cost <= limit.limit && in_flight <= limit.limit - cost)) return Duration{0};
+  if (cost > limit.limit) return kNever;
+  if (limit.slot_ttl == Duration{0}) return kUnknown;
+  const std::uint64_t need = in_flight - (limit.limit - cost);
+  std::uint64_t freed = 0;
+  for (const Slot& slot : slots) {
+    freed += slot.units;
+    if (freed >= need) return std::max(slot.end - now, Duration{0});
+  }
+  return kUnknown;
+}
 
 }  // namespace sluice::concurrency

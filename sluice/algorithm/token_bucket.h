@@ -26,14 +26,17 @@
 // which is twice the limit for the default burst; who needs "never more than N in any window" takes
 // the sliding log or the strict counter.
 //
-// Clock: steady. A clock that steps back denies more, never less. Good for 30 years of uptime.
-// Cost: 8 bytes a key; a few integer operations and one division, no loop, no allocation.
+// Clock: steady. A clock that steps back denies more, never less. Good for 30 years of uptime;
+// later than that, and before 0, time stands still, which denies. Cost: 8 bytes a key; a few
+// integer operations and one division, no loop, no allocation.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/status/statusor.h"
 #include "sluice/algorithm/decision.h"
+#include "sluice/algorithm/internal/arithmetic.h"
 #include "sluice/algorithm/rate.h"
 #include "sluice/base/time.h"
 
@@ -47,6 +50,7 @@ struct Limit {
   std::uint64_t period_ticks = 1;  // increment(cost) = ceil(cost * period_ticks / units) ...
   std::uint64_t units = 1;         // ... in lowest terms; 1 when the interval is whole
   std::uint8_t ticks_per_ns = 1;   // 1 to 8
+  std::int64_t last_ns = 0;        // the last instant that leaves room for two capacities
 
   friend bool operator==(const Limit&, const Limit&) = default;
 };
@@ -60,12 +64,21 @@ struct State {
   friend bool operator==(const State&, const State&) = default;
 };
 
+// `now` in ticks.
+[[nodiscard]] std::int64_t TicksAt(const Limit& limit, Time now);
+// A length in ticks as time, rounded up.
+[[nodiscard]] Duration ToDuration(const Limit& limit, std::int64_t ticks);
+// What `cost` units (at most the burst) add to the TAT.
+[[nodiscard]] std::int64_t Increment(const Limit& limit, std::uint64_t cost);
+
 // Decides on `cost` units at `now`. Pure: reads no clock, keeps nothing. Cost 0 is always allowed
-// and charges nothing.
+// and charges nothing. The keeper sets the receipt's undone_before.
 [[nodiscard]] Step<State> Decide(const Limit& limit, State state, std::uint64_t cost, Time now);
 
 // Charges `cost` whatever the room: what was used is used. The debt may grow to `max_debt` units
 // (>= burst; saturating, so that no sum overflows); `remaining` is then 0 until it is paid back.
+// The verdict tells whether there was room, everything else how it is after the charge. The receipt
+// is for what was really charged.
 [[nodiscard]] Step<State> Charge(const Limit& limit, State state, std::uint64_t cost, Time now,
                                  std::uint64_t max_debt);
 
@@ -93,5 +106,56 @@ struct Undone {
 
 // A state that owes `used` units (at most the burst) at `now`.
 [[nodiscard]] State Owing(const Limit& limit, std::uint64_t used, Time now);
+
+// What follows is the hot path: it is inlined into the store.
+
+inline std::int64_t TicksAt(const Limit& limit, Time now) {
+  const std::int64_t ns = now.time_since_epoch().count();
+  // One comparison for both ends: a negative number is a huge one without its sign.
+  if (static_cast<std::uint64_t>(ns) > static_cast<std::uint64_t>(limit.last_ns)) [[unlikely]] {
+    return ns < 0 ? 0 : limit.last_ns * limit.ticks_per_ns;
+  }
+  return ns * limit.ticks_per_ns;
+}
+
+inline Duration ToDuration(const Limit& limit, std::int64_t ticks) {
+  if (limit.ticks_per_ns == 1) return Duration{ticks};
+  return Duration{internal::CeilDiv(ticks, std::int64_t{limit.ticks_per_ns})};
+}
+
+inline std::int64_t Increment(const Limit& limit, std::uint64_t cost) {
+  if (cost == 1) return limit.interval;
+  if (limit.units == 1) return static_cast<std::int64_t>(cost) * limit.interval;
+  return static_cast<std::int64_t>(
+      internal::CeilDiv(internal::Uint128{cost} * limit.period_ticks, limit.units));
+}
+
+inline Step<State> Decide(const Limit& limit, State state, std::uint64_t cost, Time now) {
+  const std::int64_t now_ticks = TicksAt(limit, now);
+  std::int64_t debt = std::max(state.tat, now_ticks) - now_ticks;
+  Step<State> step{.decision = {}, .next = state, .receipt = {}};
+  if (cost > limit.burst) {
+    step.decision.verdict = Verdict::kNever;
+    step.decision.retry_after = kNever;
+  } else if (cost > 0) {
+    const std::int64_t increment = Increment(limit, cost);
+    const std::int64_t room = limit.capacity - increment;
+    if (debt > room) {
+      step.decision.verdict = Verdict::kLimited;
+      step.decision.retry_after = ToDuration(limit, debt - room);
+    } else {
+      debt += increment;
+      step.next.tat = now_ticks + debt;
+      step.receipt = {
+          .before = state.tat, .charged_at = now_ticks, .undone_before = 0, .units = cost};
+    }
+  }
+  if (debt < limit.capacity) {
+    step.decision.remaining = static_cast<std::uint64_t>(limit.capacity - debt) /
+                              static_cast<std::uint64_t>(limit.interval);
+  }
+  step.decision.reset_after = ToDuration(limit, debt);
+  return step;
+}
 
 }  // namespace sluice::token_bucket

@@ -1,0 +1,167 @@
+#include "sluice/algorithm/sliding_window_strict.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "sluice/algorithm/internal/arithmetic.h"
+#include "sluice/algorithm/internal/validate.h"
+
+namespace sluice::sliding_window_strict {
+namespace {
+
+using internal::Uint128;
+
+// The counters that count at some moment: those of the sub-windows first .. last.
+struct Current {
+  std::int64_t number = 0;  // of the sub-window in which a charge counts now
+  std::int64_t first = 0;   // oldest that still counts and that the state holds
+  std::int64_t last = -1;   // newest that the state holds; below `first` when nothing counts
+};
+
+std::uint64_t& At(const View& state, std::int64_t number) {
+  const auto size = static_cast<std::int64_t>(state.counts.size());
+  return state.counts[static_cast<std::size_t>(internal::FloorMod(number, size))];
+}
+
+Current CurrentOf(const Limit& limit, const View& state, Time now) {
+  assert(state.counts.size() == static_cast<std::size_t>(limit.sub_windows) + 1);
+  const std::int64_t number =
+      internal::FloorDiv(now.time_since_epoch().count(), limit.step.count());
+  const bool empty =
+      std::all_of(state.counts.begin(), state.counts.end(), [](auto n) { return n == 0; });
+  if (empty) return {.number = number};
+  // A clock that steps back lets nothing leave.
+  const std::int64_t current = std::max(number, state.newest);
+  return {.number = current, .first = current - limit.sub_windows, .last = state.newest};
+}
+
+Uint128 Sum(const View& state, const Current& current) {
+  Uint128 sum = 0;
+  for (std::int64_t i = current.first; i <= current.last; ++i) sum += At(state, i);
+  return sum;
+}
+
+// When the counts of sub-window `number` leave, from now on.
+Duration LeavesAfter(const Limit& limit, std::int64_t number, Time now) {
+  const std::int64_t ns = now.time_since_epoch().count();
+  const std::int64_t step = limit.step.count();
+  const std::int64_t steps = number - internal::FloorDiv(ns, step) + limit.sub_windows + 1;
+  if (steps <= 0) return Duration{0};
+  return internal::ToDuration(Uint128{static_cast<std::uint64_t>(steps)} *
+                                  static_cast<std::uint64_t>(step) -
+                              static_cast<std::uint64_t>(internal::FloorMod(ns, step)));
+}
+
+Duration ResetAfter(const Limit& limit, const View& state, const Current& current, Time now) {
+  for (std::int64_t i = current.last; i >= current.first; --i) {
+    if (At(state, i) > 0) return LeavesAfter(limit, i, now);
+  }
+  return Duration{0};
+}
+
+// Until the oldest counters that hold `need` units together have left.
+Duration RetryAfter(const Limit& limit, const View& state, const Current& current, Uint128 need,
+                    Time now) {
+  Uint128 leaving = 0;
+  for (std::int64_t i = current.first; i <= current.last; ++i) {
+    leaving += At(state, i);
+    if (leaving >= need) return LeavesAfter(limit, i, now);
+  }
+  return internal::kLongest;
+}
+
+Decision DecisionOf(const Limit& limit, const View& state, const Current& current, Verdict verdict,
+                    std::uint64_t cost, Time now) {
+  const Uint128 sum = Sum(state, current);
+  Decision decision{
+      .verdict = verdict,
+      .remaining = sum < limit.limit ? limit.limit - static_cast<std::uint64_t>(sum) : 0,
+      .retry_after = Duration{0},
+      .reset_after = ResetAfter(limit, state, current, now)};
+  if (verdict == Verdict::kNever) decision.retry_after = kNever;
+  if (verdict == Verdict::kLimited) {
+    decision.retry_after = RetryAfter(limit, state, current, sum + cost - limit.limit, now);
+  }
+  return decision;
+}
+
+Verdict Judge(const Limit& limit, Uint128 sum, std::uint64_t cost) {
+  if (cost == 0) return Verdict::kAllowed;
+  if (cost > limit.limit) return Verdict::kNever;
+  return sum + cost <= limit.limit ? Verdict::kAllowed : Verdict::kLimited;
+}
+
+// Brings the state to the sub-window `number` and empties those in between.
+void Advance(const View& state, const Current& current) {
+  if (current.last < current.first) {
+    std::fill(state.counts.begin(), state.counts.end(), 0);
+  } else {
+    for (std::int64_t i = current.last + 1; i <= current.number; ++i) At(state, i) = 0;
+  }
+  state.newest = current.number;
+}
+
+}  // namespace
+
+absl::StatusOr<Limit> MakeLimit(std::int64_t limit, Duration window, int sub_windows) {
+  if (absl::Status status = internal::CheckLimit(limit); !status.ok()) return status;
+  if (absl::Status status = internal::CheckWindow(window); !status.ok()) return status;
+  if (sub_windows < 1 || sub_windows > kMaxSubWindows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sub_windows must be from 1 to ", kMaxSubWindows, ", got ", sub_windows));
+  }
+  return Limit{.limit = static_cast<std::uint64_t>(limit),
+               .window = window,
+               .sub_windows = sub_windows,
+               .step = Duration{internal::CeilDiv(window.count(), std::int64_t{sub_windows})}};
+}
+
+Answer Decide(const Limit& limit, const View& state, std::uint64_t cost, Time now) {
+  const Current current = CurrentOf(limit, state, now);
+  const Uint128 sum = Sum(state, current);
+  const Verdict verdict = Judge(limit, sum, cost);
+  Answer answer{.decision = DecisionOf(limit, state, current, verdict, cost, now), .receipt = {}};
+  if (verdict == Verdict::kAllowed && cost > 0) {
+    answer.decision.remaining -= cost;
+    answer.decision.reset_after = LeavesAfter(limit, current.number, now);
+    answer.receipt = {.before = current.number, .units = cost};
+  }
+  return answer;
+}
+
+Answer Charge(const Limit& limit, const View& state, std::uint64_t cost, Time now,
+              std::uint64_t max_used) {
+  Current current = CurrentOf(limit, state, now);
+  const Uint128 sum = Sum(state, current);
+  const Verdict verdict = Judge(limit, sum, cost);
+  std::uint64_t charged = cost;
+  if (verdict != Verdict::kAllowed) {
+    charged = sum < max_used ? std::min(cost, max_used - static_cast<std::uint64_t>(sum)) : 0;
+  }
+  Answer answer;
+  if (charged > 0) {
+    Advance(state, current);
+    At(state, current.number) += charged;
+    current = CurrentOf(limit, state, now);
+    answer.receipt = {.before = current.number, .units = charged};
+  }
+  answer.decision = DecisionOf(limit, state, current, verdict, cost, now);
+  return answer;
+}
+
+void Undo(const Limit& limit, const View& state, const Receipt& receipt, std::uint64_t units,
+          Time now) {
+  const Current current = CurrentOf(limit, state, now);
+  if (receipt.before < current.first || receipt.before > current.last) return;
+  std::uint64_t& count = At(state, receipt.before);
+  count = internal::Less(count, std::min(units, receipt.units));
+}
+
+std::uint64_t Debt(const Limit& limit, const View& state, Time now) {
+  const Uint128 sum = Sum(state, CurrentOf(limit, state, now));
+  return static_cast<std::uint64_t>(std::min(sum, Uint128{internal::kMaxUint64}));
+}
+
+}  // namespace sluice::sliding_window_strict
