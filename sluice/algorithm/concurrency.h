@@ -54,13 +54,13 @@ struct Slot {
 // do not free enough; 0 when it fits now.
 template <std::ranges::input_range Slots>
 [[nodiscard]] Duration RetryAfter(const Limit& limit, std::uint64_t in_flight, std::uint64_t cost,
-                                  const Slots& slots, Time now) {
+                                  Slots&& slots, Time now) {
   if (cost == 0 || (cost <= limit.limit && in_flight <= limit.limit - cost)) return Duration{0};
   if (cost > limit.limit) return kNever;
   if (limit.slot_ttl == Duration{0}) return kUnknown;
   const std::uint64_t need = in_flight - (limit.limit - cost);
   std::uint64_t freed = 0;
-  for (const Slot& slot : slots) {
+  for (const Slot slot : slots) {
     freed += slot.units;
     if (freed >= need) return std::max(slot.end - now, Duration{0});
   }

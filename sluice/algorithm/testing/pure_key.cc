@@ -1,0 +1,164 @@
+#include "sluice/algorithm/testing/pure_key.h"
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+namespace sluice::testing {
+namespace {
+
+using StrictLimit = sliding_window_strict::Limit;
+using LogLimit = sliding_window_log::Limit;
+
+}  // namespace
+
+PureKey::PureKey(Limit limit) : limit_(std::move(limit)) {
+  if (const auto* strict = std::get_if<StrictLimit>(&limit_)) {
+    counters_.counts.resize(static_cast<std::size_t>(strict->sub_windows) + 1);
+  }
+}
+
+std::uint64_t PureKey::InFlight(Now now) const {
+  std::uint64_t units = 0;
+  for (const auto& taken : slots_.taken) {
+    if (taken.slot.end > now.steady) units += taken.slot.units;
+  }
+  return units;
+}
+
+Decision PureKey::DecideOnSlots(const concurrency::Limit& limit, std::uint64_t cost,
+                                Now now) const {
+  const std::uint64_t in_flight = InFlight(now);
+  Decision decision = concurrency::Decide(limit, in_flight, cost);
+  if (decision.verdict == Verdict::kLimited) {
+    auto live = slots_.taken |
+                std::views::filter([&](const auto& taken) { return taken.slot.end > now.steady; }) |
+                std::views::transform([](const auto& taken) { return taken.slot; });
+    decision.retry_after = concurrency::RetryAfter(limit, in_flight, cost, live, now.steady);
+  }
+  return decision;
+}
+
+PureKey::Answer PureKey::AcquireSlots(const concurrency::Limit& limit, std::uint64_t cost,
+                                      Now now) {
+  std::erase_if(slots_.taken, [&](const auto& taken) { return taken.slot.end <= now.steady; });
+  Answer answer{.decision = DecideOnSlots(limit, cost, now), .receipt = {}};
+  if (!answer.decision.allowed() || cost == 0) return answer;
+  const Time end = limit.slot_ttl == Duration{0} ? Time::max() : now.steady + limit.slot_ttl;
+  answer.receipt = {.before = next_slot_++, .units = cost};
+  const auto place = std::ranges::upper_bound(slots_.taken, end, {},
+                                              [](const auto& taken) { return taken.slot.end; });
+  slots_.taken.insert(place, {answer.receipt.before, {end, cost}});
+  return answer;
+}
+
+PureKey::Answer PureKey::DecideOn(std::uint64_t cost, Now now) const {
+  if (const auto* strict = std::get_if<StrictLimit>(&limit_)) {
+    const auto answer = sliding_window_strict::Decide(*strict, {counters_.newest, counters_.counts},
+                                                      cost, now.steady);
+    return {answer.decision, answer.receipt};
+  }
+  if (const auto* log = std::get_if<LogLimit>(&limit_)) {
+    const auto answer = sliding_window_log::Decide(*log, log_, cost, now.steady);
+    return {answer.decision, answer.receipt};
+  }
+  if (const auto* slots = std::get_if<concurrency::Limit>(&limit_)) {
+    return {DecideOnSlots(*slots, cost, now), {}};
+  }
+  const auto step = Decide(limit_, small_, cost, now);
+  return {step.decision, step.receipt, step.damaged};
+}
+
+Decision PureKey::Look(std::uint64_t cost, Now now) const { return DecideOn(cost, now).decision; }
+
+PureKey::Answer PureKey::Acquire(std::uint64_t cost, Now now) {
+  if (const auto* slots = std::get_if<concurrency::Limit>(&limit_)) {
+    return AcquireSlots(*slots, cost, now);
+  }
+  if (HasSmallState(limit_)) {
+    const auto step = Decide(limit_, small_, cost, now);
+    small_ = step.next;
+    Answer answer{step.decision, step.receipt, step.damaged};
+    answer.receipt.undone_before = undone_;
+    return answer;
+  }
+  const Answer answer = DecideOn(cost, now);
+  if (answer.receipt.units == 0) return answer;
+  if (const auto* log = std::get_if<LogLimit>(&limit_)) {
+    log_.Keep(*log, sliding_window_log::Decide(*log, log_, cost, now.steady));
+    return answer;
+  }
+  return Force(cost, now, CapacityOf(limit_));
+}
+
+PureKey::Answer PureKey::Force(std::uint64_t cost, Now now, std::uint64_t max_debt) {
+  if (const auto* strict = std::get_if<StrictLimit>(&limit_)) {
+    const auto answer = sliding_window_strict::Charge(*strict, {counters_.newest, counters_.counts},
+                                                      cost, now.steady, max_debt);
+    return {answer.decision, answer.receipt};
+  }
+  if (const auto* log = std::get_if<LogLimit>(&limit_)) {
+    const auto answer = sliding_window_log::Charge(*log, log_, cost, now.steady, max_debt);
+    log_.Keep(*log, answer);
+    return {answer.decision, answer.receipt};
+  }
+  const auto step = Charge(limit_, small_, cost, now, max_debt);
+  small_ = step.next;
+  Answer answer{step.decision, step.receipt, step.damaged};
+  answer.receipt.undone_before = undone_;
+  return answer;
+}
+
+bool PureKey::Undo(const Receipt& receipt, std::uint64_t units, Now now) {
+  if (std::holds_alternative<concurrency::Limit>(limit_)) {
+    std::erase_if(slots_.taken, [&](const auto& taken) { return taken.slot.end <= now.steady; });
+    return std::erase_if(slots_.taken,
+                         [&](const auto& taken) { return taken.id == receipt.before; }) > 0;
+  }
+  if (const auto* strict = std::get_if<StrictLimit>(&limit_)) {
+    sliding_window_strict::Undo(*strict, {counters_.newest, counters_.counts}, receipt, units,
+                                now.steady);
+  } else if (const auto* log = std::get_if<LogLimit>(&limit_)) {
+    sliding_window_log::Undo(*log, log_, receipt, units, now.steady);
+  } else {
+    const auto [next, ticks] = sluice::Undo(limit_, small_, receipt, units, now, undone_);
+    small_ = next;
+    undone_ += ticks;
+  }
+  return true;
+}
+
+void PureKey::Convert(const Limit& to, Now now) {
+  if (HasSmallState(limit_) && HasSmallState(to)) {
+    small_ = sluice::Convert(limit_, small_, to, now);
+  } else if (const auto* log = std::get_if<LogLimit>(&limit_)) {
+    log_.Rescale(*log, std::get<LogLimit>(to), now.steady);
+  } else if (const auto* strict = std::get_if<StrictLimit>(&to)) {
+    const std::uint64_t debt = Debt(now);
+    const auto& from = std::get<StrictLimit>(limit_);
+    if (from.step != strict->step || from.sub_windows != strict->sub_windows) {
+      PureKey fresh(to);
+      fresh.Force(debt, now, strict->limit);
+      counters_ = fresh.counters_;
+    }
+  }
+  limit_ = to;
+}
+
+std::uint64_t PureKey::Debt(Now now) const {
+  if (std::holds_alternative<concurrency::Limit>(limit_)) return InFlight(now);
+  if (const auto* strict = std::get_if<StrictLimit>(&limit_)) {
+    return sliding_window_strict::Debt(*strict, {counters_.newest, counters_.counts}, now.steady);
+  }
+  if (const auto* log = std::get_if<LogLimit>(&limit_)) {
+    return sliding_window_log::Debt(*log, log_, now.steady);
+  }
+  return DebtOf(limit_, small_, now);
+}
+
+bool PureKey::SameState(const PureKey& other) const {
+  return small_ == other.small_ && counters_ == other.counters_ && log_ == other.log_ &&
+         slots_.taken == other.slots_.taken;
+}
+
+}  // namespace sluice::testing

@@ -1,0 +1,70 @@
+// One key under one limit, whatever the algorithm: the pure functions with a plain place for the
+// state, so that one test can hold all eight to the same rules. Copyable: what if the client came a
+// nanosecond earlier?
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sluice/algorithm/limit.h"
+#include "sluice/algorithm/state.h"
+#include "sluice/algorithm/testing/vector_log.h"
+
+namespace sluice::testing {
+
+class PureKey {
+ public:
+  explicit PureKey(Limit limit);
+
+  struct Answer {
+    Decision decision;
+    Receipt receipt;
+    bool damaged = false;
+  };
+
+  // Decides, and keeps the state when that says so.
+  Answer Acquire(std::uint64_t cost, Now now);
+  [[nodiscard]] Decision Look(std::uint64_t cost, Now now) const;
+  // Charges whatever the room, as far as `max_debt` units.
+  Answer Force(std::uint64_t cost, Now now, std::uint64_t max_debt);
+  // Concurrency: releases the slots; false when they were back already.
+  bool Undo(const Receipt& receipt, std::uint64_t units, Now now);
+  // A reload. To another algorithm too, where both have a small state.
+  void Convert(const Limit& to, Now now);
+
+  [[nodiscard]] std::uint64_t Debt(Now now) const;
+  [[nodiscard]] const Limit& limit() const { return limit_; }
+  [[nodiscard]] bool SameState(const PureKey& other) const;
+
+ private:
+  struct Slots {
+    struct Taken {
+      std::int64_t id;
+      concurrency::Slot slot;
+      friend bool operator==(const Taken& a, const Taken& b) { return a.id == b.id; }
+    };
+    std::vector<Taken> taken;  // in the order of their ends
+  };
+
+  struct Counters {
+    std::int64_t newest = 0;
+    std::vector<std::uint64_t> counts;
+    friend bool operator==(const Counters&, const Counters&) = default;
+  };
+
+  [[nodiscard]] Answer DecideOn(std::uint64_t cost, Now now) const;
+  [[nodiscard]] Decision DecideOnSlots(const concurrency::Limit& limit, std::uint64_t cost,
+                                       Now now) const;
+  Answer AcquireSlots(const concurrency::Limit& limit, std::uint64_t cost, Now now);
+  [[nodiscard]] std::uint64_t InFlight(Now now) const;
+
+  Limit limit_;
+  SmallState small_;
+  std::uint64_t undone_ = 0;
+  mutable Counters counters_;  // a View can not be const; Decide and Debt do not write
+  VectorLog log_;
+  Slots slots_;
+  std::int64_t next_slot_ = 1;
+};
+
+}  // namespace sluice::testing
