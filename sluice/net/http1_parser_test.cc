@@ -62,14 +62,24 @@ TEST(RequestHeadTest, AHeadObjectCanBeUsedAgain) {
   EXPECT_TRUE(head.keep_alive);
 }
 
-TEST(RequestHeadTest, RefusesWhatAnotherReaderCouldReadOtherwise) {
-  const std::string get = "GET / HTTP/1.1\r\nHost: a\r\n";
-  const std::string post = "POST / HTTP/1.1\r\nHost: a\r\n";
-  const struct {
-    std::string bytes;
-    int status;
-  } rows[] = {
-      // Request lines.
+struct Refusal {
+  std::string bytes;
+  int status;
+};
+
+void ExpectRefused(const std::vector<Refusal>& rows) {
+  for (const Refusal& row : rows) {
+    SCOPED_TRACE(::testing::PrintToString(row.bytes));
+    RequestHead head;
+    EXPECT_EQ(ReadRequest(row.bytes, &head).status, row.status);
+  }
+}
+
+const std::string kGet = "GET / HTTP/1.1\r\nHost: a\r\n";
+const std::string kPost = "POST / HTTP/1.1\r\nHost: a\r\n";
+
+TEST(RequestHeadTest, RefusesRequestLinesOutOfForm) {
+  ExpectRefused({
       {"GET\r\n\r\n", 400},
       {"GET /\r\n\r\n", 400},                                // HTTP/0.9
       {"GET  / HTTP/1.1\r\nHost: a\r\n\r\n", 400},           // two spaces
@@ -97,72 +107,76 @@ TEST(RequestHeadTest, RefusesWhatAnotherReaderCouldReadOtherwise) {
       {"GET http://u@a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400},  // a user name
       {"GET http://a?b HTTP/1.1\r\nHost: a\r\n\r\n", 400},   // a query without a path
       {"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 501},     // no tunnel
-      // Line ends.
+  });
+}
+
+TEST(RequestHeadTest, RefusesLinesThatDoNotEndInCrlf) {
+  ExpectRefused({
       {"GET / HTTP/1.1\nHost: a\n\n", 400},
       {"GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n", 400},
       {"GET / HTTP/1.1\r\nHost: a\r\n\n", 400},
-      {get + "X: a\rb\r\n\r\n", 400},
-      {get + "X: a\r\r\n\r\n", 400},
+      {kGet + "X: a\rb\r\n\r\n", 400},
+      {kGet + "X: a\r\r\n\r\n", 400},
       {"GET / HTTP/1.1\r\r\nHost: a\r\n\r\n", 400},
       {"\n", 400},
-      // Fields.
-      {get + "X : y\r\n\r\n", 400},                 // a space before the colon
-      {get + "X\t: y\r\n\r\n", 400},                //
-      {get + ": y\r\n\r\n", 400},                   // no name
-      {get + "X\r\n\r\n", 400},                     // no colon
-      {get + "X Y: z\r\n\r\n", 400},                // a space in a name
-      {get + "X\x80: z\r\n\r\n", 400},              // not ASCII
-      {get + "X: a\0b\r\n\r\n"s, 400},              // NUL
-      {get + "X: a\x0b\r\n\r\n", 400},              // vertical tab
-      {get + "X: a\x7f\r\n\r\n", 400},              // DEL
-      {get + "X: a\r\n b\r\n\r\n", 400},            // folded
-      {get + "X: a\r\n\tb\r\n\r\n", 400},           //
-      {get + " X: a\r\n\r\n", 400},                 //
+  });
+}
+
+TEST(RequestHeadTest, RefusesFieldsThatAnotherReaderCouldReadOtherwise) {
+  ExpectRefused({
+      {kGet + "X : y\r\n\r\n", 400},                // a space before the colon
+      {kGet + "X\t: y\r\n\r\n", 400},               //
+      {kGet + ": y\r\n\r\n", 400},                  // no name
+      {kGet + "X\r\n\r\n", 400},                    // no colon
+      {kGet + "X Y: z\r\n\r\n", 400},               // a space in a name
+      {kGet + "X\x80: z\r\n\r\n", 400},             // not ASCII
+      {kGet + "X: a\0b\r\n\r\n"s, 400},             // NUL
+      {kGet + "X: a\x0b\r\n\r\n", 400},             // vertical tab
+      {kGet + "X: a\x7f\r\n\r\n", 400},             // DEL
+      {kGet + "X: a\r\n b\r\n\r\n", 400},           // folded
+      {kGet + "X: a\r\n\tb\r\n\r\n", 400},          //
+      {kGet + " X: a\r\n\r\n", 400},                //
       {"GET / HTTP/1.1\r\n Host: a\r\n\r\n", 400},  // the first field folded
-      // Host.
       {"GET / HTTP/1.1\r\n\r\n", 400},
-      {get + "Host: a\r\n\r\n", 400},
-      {get + "host: b\r\n\r\n", 400},
+      {kGet + "Host: a\r\n\r\n", 400},
+      {kGet + "host: b\r\n\r\n", 400},
       {"GET / HTTP/1.1\r\nHost:\r\n\r\n", 400},
       {"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400},
       {"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400},
       {"GET / HTTP/1.1\r\nHost: a,b\r\n\r\n", 400},
       {"GET / HTTP/1.1\r\nHost: u@a\r\n\r\n", 400},
       {"GET http://a/ HTTP/1.1\r\n\r\n", 400},  // HTTP/1.1 needs the field even so
-      // Content-Length.
-      {post + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n", 400},
-      {post + "Content-Length: 5\r\nContent-Length: 5\r\n\r\n", 400},
-      {post + "Content-Length: 5, 5\r\n\r\n", 400},
-      {post + "Content-Length: +5\r\n\r\n", 400},
-      {post + "Content-Length: -5\r\n\r\n", 400},
-      {post + "Content-Length: 0x5\r\n\r\n", 400},
-      {post + "Content-Length: 5 \x0b\r\n\r\n", 400},
-      {post + "Content-Length: 5.0\r\n\r\n", 400},
-      {post + "Content-Length:\r\n\r\n", 400},
-      {post + "Content-Length: 18446744073709551616\r\n\r\n", 400},
-      {post + "Content-Length: 1000000000000000000\r\n\r\n", 400},
-      // Transfer-Encoding.
-      {post + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
-      {post + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n", 400},
-      {post + "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n", 400},
-      {post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
-      {post + "Transfer-Encoding: chunked, chunked\r\n\r\n", 400},
-      {post + "Transfer-Encoding: chunked, identity\r\n\r\n", 400},
-      {post + "Transfer-Encoding: chunked,\r\n\r\n", 400},
-      {post + "Transfer-Encoding:\r\n\r\n", 400},
-      {post + "Transfer-Encoding: gzip, chunked\r\n\r\n", 501},
-      {post + "Transfer-Encoding: gzip\r\n\r\n", 501},
-      {post + "Transfer-Encoding: xchunked\r\n\r\n", 501},
-      {post + "Transfer-Encoding: \"chunked\"\r\n\r\n", 501},
+      {kPost + "Expect: tea\r\n\r\n", 417},
+  });
+}
+
+TEST(RequestHeadTest, RefusesLengthsAndCodingsThatAnotherReaderCouldReadOtherwise) {
+  ExpectRefused({
+      {kPost + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n", 400},
+      {kPost + "Content-Length: 5\r\nContent-Length: 5\r\n\r\n", 400},
+      {kPost + "Content-Length: 5, 5\r\n\r\n", 400},
+      {kPost + "Content-Length: +5\r\n\r\n", 400},
+      {kPost + "Content-Length: -5\r\n\r\n", 400},
+      {kPost + "Content-Length: 0x5\r\n\r\n", 400},
+      {kPost + "Content-Length: 5 \x0b\r\n\r\n", 400},
+      {kPost + "Content-Length: 5.0\r\n\r\n", 400},
+      {kPost + "Content-Length:\r\n\r\n", 400},
+      {kPost + "Content-Length: 18446744073709551616\r\n\r\n", 400},
+      {kPost + "Content-Length: 1000000000000000000\r\n\r\n", 400},
+      {kPost + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+      {kPost + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n", 400},
+      {kPost + "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n", 400},
+      {kPost + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+      {kPost + "Transfer-Encoding: chunked, chunked\r\n\r\n", 400},
+      {kPost + "Transfer-Encoding: chunked, identity\r\n\r\n", 400},
+      {kPost + "Transfer-Encoding: chunked,\r\n\r\n", 400},
+      {kPost + "Transfer-Encoding:\r\n\r\n", 400},
+      {kPost + "Transfer-Encoding: gzip, chunked\r\n\r\n", 501},
+      {kPost + "Transfer-Encoding: gzip\r\n\r\n", 501},
+      {kPost + "Transfer-Encoding: xchunked\r\n\r\n", 501},
+      {kPost + "Transfer-Encoding: \"chunked\"\r\n\r\n", 501},
       {"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
-      // Expectations.
-      {post + "Expect: tea\r\n\r\n", 417},
-  };
-  for (const auto& row : rows) {
-    SCOPED_TRACE(testing::PrintToString(row.bytes));
-    RequestHead head;
-    EXPECT_EQ(ReadRequest(row.bytes, &head).status, row.status);
-  }
+  });
 }
 
 TEST(RequestHeadTest, TakesWhatIsRareButRight) {

@@ -1,0 +1,121 @@
+#include "sluice/net/http1_answer.h"
+
+#include <array>
+#include <boost/beast/http/status.hpp>
+#include <charconv>
+#include <cstdint>
+#include <ostream>  // which the header above needs and does not bring
+
+namespace sluice::net {
+namespace {
+
+// The length of the UTF-8 sequence that `text` begins with; 0 if it begins with none. Overlong
+// forms, surrogates and what lies above U+10FFFF are none.
+std::size_t SequenceLength(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto continues = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return continues(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef) {
+    if (!continues(1) || !continues(2)) return 0;
+    const bool overlong = first == 0xe0 && byte(1) < 0xa0;
+    const bool surrogate = first == 0xed && byte(1) >= 0xa0;
+    return overlong || surrogate ? 0 : 3;
+  }
+  if (first >= 0xf0 && first <= 0xf4) {
+    if (!continues(1) || !continues(2) || !continues(3)) return 0;
+    const bool overlong = first == 0xf0 && byte(1) < 0x90;
+    const bool too_large = first == 0xf4 && byte(1) >= 0x90;
+    return overlong || too_large ? 0 : 4;
+  }
+  return 0;
+}
+
+void AppendNumber(std::size_t value, std::string* out) {
+  std::array<char, 20> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  out->append(digits.data(), end);
+}
+
+}  // namespace
+
+std::string_view ReasonPhrase(int status) {
+  namespace http = boost::beast::http;
+  if (status == 429) return "Too Many Requests";
+  const http::status known = http::int_to_status(static_cast<unsigned>(status));
+  if (known == http::status::unknown) return "Unknown";
+  const auto reason = http::obsolete_reason(known);
+  return {reason.data(), reason.size()};
+}
+
+void AppendStatusLine(int status, std::string* out) {
+  out->append("HTTP/1.1 ");
+  AppendNumber(static_cast<std::size_t>(status), out);
+  out->push_back(' ');
+  out->append(ReasonPhrase(status));
+  out->append("\r\n");
+}
+
+void AppendField(std::string_view name, std::string_view value, std::string* out) {
+  out->append(name);
+  out->append(": ");
+  out->append(value);
+  out->append("\r\n");
+}
+
+void AppendField(std::string_view name, std::size_t value, std::string* out) {
+  out->append(name);
+  out->append(": ");
+  AppendNumber(value, out);
+  out->append("\r\n");
+}
+
+void AppendAnswer(const Answer& answer, bool keep_alive, bool without_body, std::string* out) {
+  AppendStatusLine(answer.status, out);
+  if (!answer.body.empty()) AppendField("Content-Type", answer.content_type, out);
+  AppendField("Content-Length", answer.body.size(), out);
+  out->append(answer.more_fields);
+  AppendField("Connection", keep_alive ? "keep-alive" : "close", out);
+  out->append("\r\n");
+  if (!without_body) out->append(answer.body);
+}
+
+Answer ProblemAnswer(int status, std::string_view detail) {
+  Answer answer{.status = status, .content_type = "application/problem+json"};
+  answer.body = R"({"type":"about:blank","title":)";
+  AppendJsonString(ReasonPhrase(status), &answer.body);
+  answer.body.append(R"(,"status":)");
+  AppendNumber(static_cast<std::size_t>(status), &answer.body);
+  answer.body.append(R"(,"detail":)");
+  AppendJsonString(detail, &answer.body);
+  answer.body.append("}\n");
+  return answer;
+}
+
+void AppendJsonString(std::string_view text, std::string* out) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  out->push_back('"');
+  while (!text.empty()) {
+    const std::size_t length = SequenceLength(text);
+    const char c = text.front();
+    if (length == 0) {
+      out->append("\xef\xbf\xbd");
+    } else if (c == '"' || c == '\\') {
+      out->push_back('\\');
+      out->push_back(c);
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      out->append("\\u00");
+      out->push_back(kHex[static_cast<unsigned char>(c) >> 4U]);
+      out->push_back(kHex[static_cast<unsigned char>(c) & 15U]);
+    } else {
+      out->append(text.substr(0, length));
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  out->push_back('"');
+}
+
+}  // namespace sluice::net

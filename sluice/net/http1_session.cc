@@ -1,0 +1,83 @@
+#include "sluice/net/http1_session.h"
+
+#include <utility>
+
+namespace sluice::net {
+
+Http1Session::Http1Session(EventLoop& loop, Socket socket, const Http1Limits& limits)
+    : limits_(limits), stream_(loop, std::move(socket)) {
+  error_code ignored;
+  peer_ = stream_.socket().remote_endpoint(ignored);
+}
+
+Task<void> Http1Session::Run() {
+  bool again = true;
+  while (again) {
+    const bool asked = co_await NextRequest();
+    if (!asked) co_return;
+    again = co_await ServeRequest();
+  }
+  // Where nothing more is under way, a plain close does no harm and is done at once.
+  const bool more = !stream_.body().done() || !stream_.idle() || stream_.Readable();
+  if (more) co_await stream_.CloseGently(limits_.close_time);
+}
+
+void Http1Session::Drain() {
+  draining_ = true;
+  // A request that has arrived but was not looked at yet is answered.
+  if (idle_ && stream_.idle() && !stream_.Readable()) stream_.CancelWait();
+}
+
+Task<bool> Http1Session::NextRequest() {
+  stream_.EndHead();
+  idle_ = true;
+  if (draining_ && stream_.idle() && !stream_.Readable()) co_return false;
+  stream_.Set(limits_.idle_time);
+  const Http1Stream::HeadState state = co_await stream_.ReadHead(limits_.head, limits_.head_time);
+  idle_ = false;
+  if (state == Http1Stream::HeadState::kEnded) co_return false;
+  HeadProblem problem = stream_.problem();
+  if (problem.ok()) problem = ParseRequestHead(stream_.head_bytes(), &head_);
+  if (!problem.ok()) {
+    co_await Refuse(problem);
+    co_return false;
+  }
+  stream_.Clear();
+  stream_.StartBody(head_.framing);
+  co_return true;
+}
+
+Task<void> Http1Session::Refuse(const HeadProblem& problem) {
+  out_.clear();
+  AppendAnswer(ProblemAnswer(problem.status, problem.reason), /*keep_alive=*/false,
+               /*without_body=*/false, &out_);
+  stream_.Set(limits_.write_time);
+  const bool sent = co_await stream_.Write(out_);
+  if (sent) co_await stream_.CloseGently(limits_.close_time);
+}
+
+Task<bool> Http1Session::SendContinue() {
+  stream_.Set(limits_.write_time);
+  const bool sent = co_await stream_.Write("HTTP/1.1 100 Continue\r\n\r\n");
+  stream_.Clear();
+  co_return sent;
+}
+
+Task<bool> Http1Session::Send(const Answer& answer) {
+  // A client that waits for 100 will send no body, or send it unasked: nobody can tell which.
+  const bool body_unclear = head_.expect_continue && !stream_.body().done();
+  const bool body_long = stream_.body().remaining() > limits_.skipped_body_bytes;
+  const bool keep_alive =
+      head_.keep_alive && !draining_ && !body_unclear && !body_long && !stream_.body().bad();
+  out_.clear();
+  AppendAnswer(answer, keep_alive, head_.method == "HEAD", &out_);
+  stream_.Set(limits_.write_time);
+  const bool sent = co_await stream_.Write(out_);
+  if (!sent) co_return false;
+  stream_.Clear();
+  if (!keep_alive) co_return false;
+  if (stream_.body().done()) co_return true;
+  co_return co_await stream_.SkipBody(limits_.skipped_body_bytes, limits_.body_time);
+}
+
+}  // namespace sluice::net

@@ -1,0 +1,71 @@
+// The server's end of an HTTP/1.1 connection: one request after the other, in order.
+//
+//   head -> ServeRequest() -> head -> ... -> closed
+//     `-- out of form: problem+json with 400, 431, 501, 505, and closed
+//
+// A connection is kept when the request allows it, its body was read to the end and the server is
+// not draining. A client that sends its head or body too slowly is cut off.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "sluice/net/http1_answer.h"
+#include "sluice/net/http1_stream.h"
+#include "sluice/net/tcp_server.h"
+
+namespace sluice::net {
+
+struct Http1Limits {
+  HeadLimits head;
+  Duration idle_time = std::chrono::seconds(75);   // between requests
+  Duration head_time = std::chrono::seconds(10);   // from a head's first byte to its last
+  Duration body_time = std::chrono::seconds(30);   // for each wait within a body
+  Duration write_time = std::chrono::seconds(60);  // for each wait of a slow reader's client
+  Duration close_time = std::chrono::seconds(2);   // for a client to take the last answer
+  std::size_t skipped_body_bytes = std::size_t{64} * 1024;  // of a refused request: more closes
+};
+
+class Http1Session : public Session {
+ public:
+  // `limits` outlives the session.
+  Http1Session(EventLoop& loop, Socket socket, const Http1Limits& limits);
+
+  Task<void> Run() final;
+  void Drain() final;
+  void Abort() override { stream_.Abort(); }
+
+ protected:
+  // head() is a request, its body can be read from stream(). Answers it and returns whether the
+  // connection may be used again.
+  virtual Task<bool> ServeRequest() = 0;
+
+  // Sends a whole answer and gets rid of what is left of the request's body. Returns whether the
+  // connection may be used again; says the same to the client.
+  Task<bool> Send(const Answer& answer);
+
+  // The client waits for permission to send the body. Once per request.
+  Task<bool> SendContinue();
+
+  [[nodiscard]] EventLoop& loop() { return stream_.loop(); }
+  [[nodiscard]] Http1Stream& stream() { return stream_; }
+  [[nodiscard]] const RequestHead& head() const { return head_; }
+  [[nodiscard]] const Http1Limits& limits() const { return limits_; }
+  [[nodiscard]] const tcp::endpoint& peer() const { return peer_; }
+  [[nodiscard]] bool draining() const { return draining_; }
+
+ private:
+  Task<bool> NextRequest();
+  Task<void> Refuse(const HeadProblem& problem);
+
+  const Http1Limits& limits_;
+  Http1Stream stream_;
+  tcp::endpoint peer_;
+  RequestHead head_;
+  std::string out_;  // reused from answer to answer
+  bool idle_ = true;
+  bool draining_ = false;
+};
+
+}  // namespace sluice::net

@@ -1,0 +1,108 @@
+// One TCP connection of a loop, with a deadline. Reads wait; writes try at once and wait only when
+// the peer is slow, so that an answer usually costs one system call.
+//
+// When the deadline passes, or Abort() is called, whatever waits ends as if the peer had gone, and
+// so does everything after it; timed_out() tells which it was.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <coroutine>
+#include <cstddef>
+#include <string_view>
+
+#include "sluice/base/time.h"
+#include "sluice/net/address.h"
+#include "sluice/net/await.h"
+#include "sluice/net/event_loops.h"
+#include "sluice/net/read_buffer.h"
+#include "sluice/net/task.h"
+
+namespace sluice::net {
+
+using Socket = asio::basic_stream_socket<tcp, Executor>;
+
+class Stream : public Deadline {
+ public:
+  // Takes over a connected socket, or one that Connect() will connect. Sets TCP_NODELAY: heads and
+  // bodies leave together anyway.
+  Stream(EventLoop& loop, Socket socket);
+
+  [[nodiscard]] EventLoop& loop() { return loop_; }
+  [[nodiscard]] Socket& socket() { return socket_; }
+  [[nodiscard]] bool timed_out() const { return timed_out_; }
+
+  Task<bool> Connect(tcp::endpoint endpoint);
+
+  // Waits for bytes and appends them to `buffer`, growing it up to `max_capacity`. 0: the peer
+  // ended or broke the connection, the deadline has passed, or the buffer is full.
+  class ReadAwaiter;
+  [[nodiscard]] ReadAwaiter Read(ReadBuffer& buffer, std::size_t max_capacity);
+
+  // Writes all of the parts, in order. False: the connection is broken or the deadline has passed.
+  // The bytes stay where they are until then. The socket must be open.
+  Task<bool> Write(std::string_view first, std::string_view second = {},
+                   std::string_view third = {});
+
+  // Whether bytes, or the end of the connection, can be read at once. For a connection that lies
+  // idle: true means that the peer closed it, or said what nobody asked.
+  [[nodiscard]] bool Readable();
+
+  // Ends reading and writing in both directions, now. The socket stays open until destroyed.
+  void Abort();
+
+  // Ends what waits now as if the peer had gone; bytes that have come in already are still given
+  // out.
+  void CancelWait();
+
+  // Says that nothing more will be written. The peer may still send.
+  void EndWriting();
+
+ protected:
+  void OnDeadline() override;
+
+ private:
+  EventLoop& loop_;
+  Socket socket_;
+  bool timed_out_ = false;
+};
+
+class Stream::ReadAwaiter {
+ public:
+  ReadAwaiter(Stream& stream, ReadBuffer& buffer, std::size_t max_capacity)
+      : stream_(stream), buffer_(buffer), room_(buffer.Room(max_capacity)) {}
+
+  bool await_ready() const noexcept { return room_.empty(); }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    waiter_ = waiter;
+    stream_.socket_.async_read_some(asio::buffer(room_.data(), room_.size()), Done{this});
+  }
+  std::size_t await_resume() {
+    buffer_.Commit(size_);
+    return size_;
+  }
+
+ private:
+  struct Done {
+    ReadAwaiter* self;
+    void operator()(const error_code& /*error*/, std::size_t size) const {
+      self->size_ = size;
+      self->waiter_.resume();
+    }
+  };
+
+  Stream& stream_;
+  ReadBuffer& buffer_;
+  std::span<char> room_;
+  std::size_t size_ = 0;
+  std::coroutine_handle<> waiter_;
+};
+
+inline Stream::ReadAwaiter Stream::Read(ReadBuffer& buffer, std::size_t max_capacity) {
+  return {*this, buffer, max_capacity};
+}
+
+}  // namespace sluice::net

@@ -1,0 +1,75 @@
+// Accepts connections on every loop and knows which are open, so that a server can end in order.
+//
+//   accept -> factory(loop, socket) -> Session::Run() ... -> gone
+//                                         ^ Drain(): finish what is in flight, take nothing new
+//                                         ^ Abort(): end now
+//
+// A loop at its bound of connections stops accepting until one ends; the kernel's queue holds the
+// others meanwhile.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sluice/base/time.h"
+#include "sluice/net/address.h"
+#include "sluice/net/event_loops.h"
+#include "sluice/net/listener.h"
+#include "sluice/net/stream.h"
+#include "sluice/net/task.h"
+
+namespace sluice::net {
+
+// One connection of a server. All calls come on its loop's thread.
+class Session {
+ public:
+  virtual ~Session() = default;
+
+  // The whole life of the connection.
+  virtual Task<void> Run() = 0;
+  // The server ends: answer what has been asked, take no more. Called at most once.
+  virtual void Drain() = 0;
+  // Let Run() end soon, whatever it waits for.
+  virtual void Abort() = 0;
+};
+
+class TcpServer {
+ public:
+  using Factory = std::function<std::unique_ptr<Session>(EventLoop&, Socket)>;
+
+  struct Options {
+    std::size_t max_connections = 10'000;  // of all loops together; each has its even share
+  };
+
+  // Listens on `where` and accepts from then on. `loops` outlives the server. From any thread that
+  // is not a loop's; the loops may run already.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<TcpServer>> Start(EventLoops& loops,
+                                                                        const HostPort& where,
+                                                                        const Options& options,
+                                                                        Factory factory);
+  TcpServer(const TcpServer&) = delete;
+  TcpServer& operator=(const TcpServer&) = delete;
+  ~TcpServer();  // as Drain(0)
+
+  [[nodiscard]] const tcp::endpoint& endpoint() const { return endpoint_; }
+  [[nodiscard]] std::size_t connections() const;  // open now
+
+  // Stops accepting, lets sessions finish for at most `limit`, then aborts them, and returns when
+  // none is left. Not from a loop's thread; the loops must run, or never have run.
+  void Drain(Duration limit);
+
+ private:
+  class PerLoop;
+
+  TcpServer() = default;
+
+  EventLoops* loops_ = nullptr;
+  tcp::endpoint endpoint_;
+  std::vector<std::shared_ptr<PerLoop>> per_loop_;
+};
+
+}  // namespace sluice::net
