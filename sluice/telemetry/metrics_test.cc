@@ -1,0 +1,106 @@
+#include "sluice/telemetry/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include "sluice/telemetry/prometheus.h"
+
+namespace sluice {
+namespace {
+
+Rule Named(std::string name, RuleMode mode = RuleMode::kEnforce) {
+  Rule rule;
+  rule.name = std::move(name);
+  rule.mode = mode;
+  rule.limits = {{.plan = "", .limit = *fixed_window::MakeLimit(1, std::chrono::minutes{1})}};
+  return rule;
+}
+
+// An outcome in which each of `rules` was met and said `verdict`.
+Outcome Said(const RuleSet& rules, Answer answer, Verdict verdict) {
+  Outcome outcome;
+  outcome.answer = answer;
+  for (std::uint32_t i = 0; i < rules.rules().size(); ++i) {
+    outcome.results.push_back(
+        {.rule = &rules.rules()[i], .rule_index = i, .claim = static_cast<std::int32_t>(i)});
+    Claim claim;
+    claim.limit = &rules.rules()[i].limits[0].limit;
+    claim.decision.verdict = verdict;
+    outcome.claims.push_back(claim);
+  }
+  return outcome;
+}
+
+TEST(MetricsTest, ShowsEverySeriesFromTheStart) {
+  Metrics metrics;
+  const RuleSet rules({Named("a"), Named("b")}, {}, 1);
+  metrics.AddThread().Bind(rules);
+  metrics.Show(rules);
+  std::string text;
+  metrics.Write(text);
+  for (const char* rule : {"a", "b"}) {
+    for (const char* verdict : {"allowed", "delayed", "limited", "never", "missing_identity",
+                                "denied", "shadow_limited"}) {
+      const std::string series = std::string("sluice_decisions_total{rule=\"") + rule +
+                                 "\",verdict=\"" + verdict + "\"} 0\n";
+      EXPECT_NE(text.find(series), text.npos) << series;
+    }
+  }
+  EXPECT_NE(text.find("sluice_requests_total{answer=\"limited\"} 0\n"), text.npos);
+}
+
+TEST(MetricsTest, AddsUpWhatAllThreadsCounted) {
+  Metrics metrics;
+  const RuleSet rules({Named("a")}, {}, 1);
+  ThreadMetrics& one = metrics.AddThread();
+  ThreadMetrics& two = metrics.AddThread();
+  one.Bind(rules);
+  two.Bind(rules);
+  one.OnDecision({}, Said(rules, Answer::kAllowed, Verdict::kAllowed));
+  two.OnDecision({}, Said(rules, Answer::kAllowed, Verdict::kAllowed));
+  two.OnDecision({}, Said(rules, Answer::kLimited, Verdict::kLimited));
+  EXPECT_EQ(metrics.Count("a", RuleVerdict::kAllowed), 2u);
+  EXPECT_EQ(metrics.Count("a", RuleVerdict::kLimited), 1u);
+  EXPECT_EQ(metrics.Count(Answer::kAllowed), 2u);
+}
+
+TEST(MetricsTest, TellsAShadowDenialFromARealOne) {
+  Metrics metrics;
+  const RuleSet rules({Named("s", RuleMode::kShadow)}, {}, 1);
+  ThreadMetrics& thread = metrics.AddThread();
+  thread.Bind(rules);
+  thread.OnDecision({}, Said(rules, Answer::kAllowed, Verdict::kAllowed));
+  for (int i = 0; i < 15; ++i) {
+    thread.OnDecision({}, Said(rules, Answer::kAllowed, Verdict::kLimited));
+  }
+  EXPECT_EQ(metrics.Count("s", RuleVerdict::kAllowed), 1u);
+  EXPECT_EQ(metrics.Count("s", RuleVerdict::kShadowLimited), 15u);
+  EXPECT_EQ(metrics.Count("s", RuleVerdict::kLimited), 0u);
+}
+
+TEST(MetricsTest, CountersStayWithARulesNameOverAReload) {
+  Metrics metrics;
+  const RuleSet before({Named("gone"), Named("stays")}, {}, 1);
+  ThreadMetrics& thread = metrics.AddThread();
+  thread.Bind(before);
+  thread.OnDecision({}, Said(before, Answer::kAllowed, Verdict::kAllowed));
+  const RuleSet after({Named("stays"), Named("new")}, {}, 2);
+  thread.Bind(after);
+  metrics.Show(after);
+  thread.OnDecision({}, Said(after, Answer::kAllowed, Verdict::kAllowed));
+  EXPECT_EQ(metrics.Count("stays", RuleVerdict::kAllowed), 2u);
+  EXPECT_EQ(metrics.Count("new", RuleVerdict::kAllowed), 1u);
+  std::string text;
+  metrics.Write(text);
+  EXPECT_EQ(text.find("\"gone\""), text.npos);
+}
+
+TEST(PrometheusWriterTest, EscapesLabelValues) {
+  std::string out;
+  PrometheusWriter writer(out);
+  writer.Family("f", "counter", "Help.");
+  writer.Sample({{"rule", "a\"b\\c\nd"}}, 7);
+  EXPECT_EQ(out, "# HELP f Help.\n# TYPE f counter\nf{rule=\"a\\\"b\\\\c\\nd\"} 7\n");
+}
+
+}  // namespace
+}  // namespace sluice
