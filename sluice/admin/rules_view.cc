@@ -1,0 +1,98 @@
+#include "sluice/admin/rules_view.h"
+
+#include <boost/json.hpp>
+
+namespace sluice::admin {
+namespace {
+
+namespace json = boost::json;
+
+std::int64_t Milliseconds(Duration duration) {
+  return std::chrono::ceil<std::chrono::milliseconds>(duration).count();
+}
+
+json::array Strings(const std::vector<std::string>& texts) {
+  json::array array;
+  for (const std::string& text : texts) array.emplace_back(text);
+  return array;
+}
+
+json::object MatchJson(const Match& match) {
+  json::object object;
+  if (!match.methods.empty()) object["method"] = Strings(match.methods);
+  if (!match.paths.empty()) {
+    json::array& paths = object["path"].emplace_array();
+    for (const PathPattern& path : match.paths) paths.emplace_back(path.text());
+  }
+  if (!match.hosts.empty()) object["host"] = Strings(match.hosts);
+  if (!match.headers.empty()) {
+    json::object& headers = object["header"].emplace_object();
+    for (const Match::Header& header : match.headers) {
+      headers[header.name] = Strings(header.values);
+    }
+  }
+  if (!match.clients.empty()) {
+    json::array& clients = object["ip"].emplace_array();
+    for (const IpPrefix& client : match.clients) clients.emplace_back(client.ToString());
+  }
+  return object;
+}
+
+json::object LimitJson(const RuleLimit& limit) {
+  json::object object;
+  if (!limit.plan.empty()) object["plan"] = limit.plan;
+  object["algorithm"] = std::string(AlgorithmName(limit.limit));
+  object["quota"] = QuotaOf(limit.limit);
+  if (const Duration window = WindowOf(limit.limit); window > Duration{0}) {
+    object["window_ms"] = Milliseconds(window);
+  }
+  return object;
+}
+
+std::string_view MissingName(OnMissingKey choice) {
+  switch (choice) {
+    case OnMissingKey::kDeny:
+      return "deny";
+    case OnMissingKey::kSkip:
+      return "skip";
+    case OnMissingKey::kFallback:
+      return "fallback";
+  }
+  return "";
+}
+
+json::object RuleJson(const Rule& rule) {
+  json::object object;
+  object["name"] = rule.name;
+  object["mode"] = rule.mode == RuleMode::kShadow ? "shadow" : "enforce";
+  object["match"] = MatchJson(rule.match);
+  json::array exempt;
+  for (const Match& match : rule.exempt) exempt.emplace_back(MatchJson(match));
+  object["exempt"] = std::move(exempt);
+  if (rule.deny) {
+    object["deny"] = true;
+    return object;
+  }
+  json::array key;
+  for (const Source& source : rule.key) key.emplace_back(source.label);
+  object["key"] = std::move(key);
+  object["on_missing_key"] = rule.on_missing_key == OnMissingKey::kFallback
+                                 ? rule.fallback.label
+                                 : std::string(MissingName(rule.on_missing_key));
+  json::array limits;
+  for (const RuleLimit& limit : rule.limits) limits.emplace_back(LimitJson(limit));
+  object["limits"] = std::move(limits);
+  object["charge_denied"] = rule.charge_denied;
+  return object;
+}
+
+}  // namespace
+
+std::string RulesJson(const RuleSet& rules) {
+  json::array array;
+  for (const Rule& rule : rules.rules()) array.emplace_back(RuleJson(rule));
+  return json::serialize(
+      json::object{{"generation", rules.generation()}, {"rules", std::move(array)}});
+}
+
+}  // namespace sluice::admin
