@@ -126,7 +126,7 @@ Step<State> Charge(const Limit& limit, State state, std::uint64_t cost, Now now,
   const std::uint64_t charged =
       verdict == Verdict::kAllowed
           ? cost
-          : std::min(cost, internal::Less(max_used, current.state.current));
+          : std::min(cost, internal::Less(max_used, Estimate(limit, current)));
   return Answer(limit, state, current, verdict, cost, charged);
 }
 
