@@ -198,6 +198,7 @@ void Fields::Finish() {
   const auto contains = [](const std::vector<std::string_view>& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
+  bool listed = false;
   for (const Node::Entry& entry : node_.entries) {
     const std::string& name = entry.key.text;
     if (contains(known_, name)) continue;
@@ -205,8 +206,13 @@ void Fields::Finish() {
       Value(name, entry.key, diagnostics_).Complain(kNotInThisVersion, "leave it out");
       continue;
     }
-    diagnostics_.Error(entry.key.location, UnknownName("field", name, known_),
-                       fmt::format("{} has {}", what_, fmt::join(known_, ", ")));
+    // All names help once, and only where none of them is near.
+    std::string hint;
+    if (!listed && !ClosestName(name, known_)) {
+      hint = fmt::format("{} has {}", what_, fmt::join(known_, ", "));
+      listed = true;
+    }
+    diagnostics_.Error(entry.key.location, UnknownName("field", name, known_), std::move(hint));
   }
 }
 

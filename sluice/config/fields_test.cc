@@ -33,7 +33,7 @@ TEST(FieldsTest, NamesEveryUnknownFieldAndWhatWasMeant) {
                          fields.Later({"block_for"});
                          fields.Finish();
                        }),
-            "2:1 unknown field `algoritm`; did you mean `algorithm`? = a rule has name, algorithm\n"
+            "2:1 unknown field `algoritm`; did you mean `algorithm`?\n"
             "3:1 unknown field `colour` = a rule has name, algorithm\n"
             "4:1 `block_for` is known, but not in this version = leave it out\n");
 }

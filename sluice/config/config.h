@@ -1,0 +1,85 @@
+// The whole configuration, typed: what a file says, after all complaints were made.
+//
+// Every number is within its range and every default is filled in; nothing below asks again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sluice/base/log.h"
+#include "sluice/base/time.h"
+#include "sluice/rule/rule_set.h"
+
+namespace sluice::config {
+
+using namespace std::chrono_literals;
+
+// HOST:PORT as written; an IPv6 host without its brackets.
+struct Endpoint {
+  std::string host;
+  std::uint16_t port = 0;
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+struct GatewaySettings {
+  Endpoint listen;
+  Endpoint upstream;                // from `upstream: http://HOST[:PORT]`
+  Duration connect_timeout = 2s;    // to the upstream
+  Duration response_timeout = 60s;  // until the upstream's answer begins, and between its parts
+  Duration idle_timeout = 60s;      // of a client's kept connection between requests
+  Duration header_timeout = 10s;    // from a request's first byte to the end of its head
+  Duration drain = 10s;             // at shutdown, for what is in flight
+  friend bool operator==(const GatewaySettings&, const GatewaySettings&) = default;
+};
+
+struct AdminSettings {
+  Endpoint listen;
+  friend bool operator==(const AdminSettings&, const AdminSettings&) = default;
+};
+
+// `store: { memory: { ... } }`
+struct MemorySettings {
+  std::uint64_t max_keys = 1'000'000;
+  std::string snapshot;  // path, relative to the file's folder; empty: none
+  Duration snapshot_every = 60s;
+  friend bool operator==(const MemorySettings&, const MemorySettings&) = default;
+};
+
+// `limits: { ... }`: every bound by its name.
+struct Bounds {
+  std::uint64_t connections = 10'000;          // of clients, all loops together
+  std::uint64_t upstream_connections = 1'000;  // all loops together
+  std::uint64_t header_bytes = 32 * 1024;      // of a request's or an answer's head
+  std::uint64_t header_fields = 100;
+  std::uint64_t outside_bytes = 64 << 20;  // states that do not fit a word (memory_store.h)
+  std::uint64_t slots = 65'536;            // concurrency slots held at once
+  friend bool operator==(const Bounds&, const Bounds&) = default;
+};
+
+struct LogSettings {
+  log::Level level = log::Level::kInfo;
+  log::Format format = log::Format::kText;
+  friend bool operator==(const LogSettings&, const LogSettings&) = default;
+};
+
+// `headers: [...]`: the dialects of rate limit fields that answers carry.
+struct HeaderSettings {
+  bool draft_11 = true;
+  friend bool operator==(const HeaderSettings&, const HeaderSettings&) = default;
+};
+
+struct Config {
+  std::optional<GatewaySettings> gateway;
+  std::optional<AdminSettings> admin;
+  MemorySettings memory;
+  Bounds bounds;
+  LogSettings log;
+  HeaderSettings headers;
+  std::uint32_t threads = 0;  // 0: one for each core
+  std::string node_name;      // `node: { name }`; empty: none
+  std::shared_ptr<const RuleSet> rules;
+};
+
+}  // namespace sluice::config

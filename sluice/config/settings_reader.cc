@@ -1,0 +1,223 @@
+#include "sluice/config/settings_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+
+namespace sluice::config {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kLongest = 24h;  // of a timeout
+
+// HOST:PORT; `fallback_port` where there is none, or none is allowed without it.
+std::optional<Endpoint> ParseEndpoint(std::string_view text,
+                                      std::optional<std::uint16_t> fallback) {
+  std::string_view host = text;
+  std::string_view port;
+  if (text.starts_with('[')) {
+    const std::size_t end = text.find(']');
+    if (end == text.npos || !IpAddress::Parse(text.substr(0, end + 1))) return std::nullopt;
+    host = text.substr(1, end - 1);
+    port = text.substr(end + 1);
+  } else {
+    host = text.substr(0, text.find(':'));
+    port = text.substr(host.size());
+  }
+  const bool bad = host.empty() || host.find_first_of("/@?# \t[]") != host.npos;
+  if (bad) return std::nullopt;
+  if (port.empty()) {
+    if (!fallback) return std::nullopt;
+    return Endpoint{std::string(host), *fallback};
+  }
+  port.remove_prefix(1);
+  Endpoint endpoint{.host = std::string(host)};
+  const char* end = port.data() + port.size();
+  const auto [stop, error] = std::from_chars(port.data(), end, endpoint.port);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return endpoint;
+}
+
+void ReadListen(Fields& fields, Endpoint& endpoint) {
+  const auto listen = fields.Require("listen", "write for example `listen: 0.0.0.0:8080`");
+  const auto text = listen ? listen->Text() : std::nullopt;
+  if (!text) return;
+  if (const auto parsed = ParseEndpoint(*text, std::nullopt)) {
+    endpoint = *parsed;
+  } else {
+    listen->Complain(fmt::format("must be HOST:PORT, got {}", Quoted(*text)),
+                     "write for example `127.0.0.1:8080` or `\"[::]:8080\"`");
+  }
+}
+
+// `http://HOST[:PORT]`, with nothing after it: requests keep their own path.
+void ReadUpstream(Fields& fields, Endpoint& endpoint) {
+  const auto upstream =
+      fields.Require("upstream", "write where requests go: `upstream: http://127.0.0.1:9000`");
+  const auto text = upstream ? upstream->Text() : std::nullopt;
+  if (!text) return;
+  if (text->starts_with("https://")) {
+    upstream->Complain("with `https` is known, but not in this version", "write an `http://` URL");
+    return;
+  }
+  constexpr std::string_view kScheme = "http://";
+  std::string_view rest = *text;
+  if (!rest.starts_with(kScheme)) {
+    upstream->Complain(fmt::format("must be a URL, got {}", Quoted(*text)),
+                       "write for example `http://127.0.0.1:9000`");
+    return;
+  }
+  rest.remove_prefix(kScheme.size());
+  if (rest.ends_with('/')) rest.remove_suffix(1);
+  if (rest.find_first_of("/?#") != rest.npos) {
+    upstream->Complain(fmt::format("must end after the port, got {}", Quoted(*text)),
+                       "requests keep their own path");
+    return;
+  }
+  const auto parsed = ParseEndpoint(rest, 80);
+  if (parsed && parsed->port != 0) {
+    endpoint = *parsed;
+  } else {
+    upstream->Complain(fmt::format("must name a host, got {}", Quoted(*text)),
+                       "write for example `http://127.0.0.1:9000`");
+  }
+}
+
+void ReadTimeout(Fields& fields, std::string_view name, Duration min, Duration& timeout) {
+  if (const auto value = fields.Take(name)) {
+    timeout = value->Length(min, kLongest).value_or(timeout);
+  }
+}
+
+void ReadGateway(const Value& value, Config& config) {
+  GatewaySettings gateway;
+  Fields fields(value.node(), "`gateway`", value.diagnostics());
+  ReadListen(fields, gateway.listen);
+  ReadUpstream(fields, gateway.upstream);
+  ReadTimeout(fields, "connect_timeout", 1ms, gateway.connect_timeout);
+  ReadTimeout(fields, "response_timeout", 1ms, gateway.response_timeout);
+  ReadTimeout(fields, "idle_timeout", 1ms, gateway.idle_timeout);
+  ReadTimeout(fields, "header_timeout", 1ms, gateway.header_timeout);
+  ReadTimeout(fields, "drain", 0ms, gateway.drain);
+  fields.Later({"tls"});
+  fields.Finish();
+  config.gateway = std::move(gateway);
+}
+
+void ReadAdmin(const Value& value, Config& config) {
+  AdminSettings admin;
+  Fields fields(value.node(), "`admin`", value.diagnostics());
+  ReadListen(fields, admin.listen);
+  fields.Later({"tls", "token_file"});
+  fields.Finish();
+  config.admin = std::move(admin);
+}
+
+void ReadBound(Fields& fields, std::string_view name, std::int64_t min, std::int64_t max,
+               std::uint64_t& bound) {
+  if (const auto value = fields.Take(name)) {
+    bound = static_cast<std::uint64_t>(
+        value->Integer(min, max).value_or(static_cast<std::int64_t>(bound)));
+  }
+}
+
+void ReadByteBound(Fields& fields, std::string_view name, std::int64_t min, std::int64_t max,
+                   std::uint64_t& bound) {
+  if (const auto value = fields.Take(name)) {
+    bound = static_cast<std::uint64_t>(
+        value->Bytes(min, max).value_or(static_cast<std::int64_t>(bound)));
+  }
+}
+
+void ReadMemory(const Value& value, const std::string& base_dir, MemorySettings& memory) {
+  Fields fields(value.node(), "`memory`", value.diagnostics());
+  ReadBound(fields, "max_keys", 1, std::int64_t{1} << 30, memory.max_keys);
+  if (const auto snapshot = fields.Take("snapshot")) {
+    if (const auto path = snapshot->Text()) memory.snapshot = PathFrom(base_dir, *path);
+  }
+  if (const auto every = fields.Take("snapshot_every")) {
+    memory.snapshot_every = every->Length(1s, kLongest).value_or(memory.snapshot_every);
+    if (memory.snapshot.empty()) every->Complain("means nothing without `snapshot`");
+  }
+  fields.Finish();
+}
+
+void ReadStore(const Value& value, const std::string& base_dir, Config& config) {
+  Fields fields(value.node(), "`store`", value.diagnostics());
+  if (const auto memory = fields.Take("memory")) ReadMemory(*memory, base_dir, config.memory);
+  fields.Later({"redis"});
+  fields.Finish();
+}
+
+void ReadBounds(const Value& value, Bounds& bounds) {
+  Fields fields(value.node(), "`limits`", value.diagnostics());
+  ReadBound(fields, "connections", 1, 10'000'000, bounds.connections);
+  ReadBound(fields, "upstream_connections", 1, 1'000'000, bounds.upstream_connections);
+  ReadByteBound(fields, "header_bytes", 1024, 1 << 20, bounds.header_bytes);
+  ReadBound(fields, "header_fields", 1, 10'000, bounds.header_fields);
+  ReadByteBound(fields, "outside_bytes", 0, std::int64_t{1} << 38, bounds.outside_bytes);
+  ReadBound(fields, "slots", 0, std::int64_t{1} << 26, bounds.slots);
+  fields.Finish();
+}
+
+void ReadLog(const Value& value, LogSettings& log) {
+  static constexpr std::array<Value::Word<log::Level>, 5> kLevels = {
+      {{"debug", log::Level::kDebug},
+       {"info", log::Level::kInfo},
+       {"warning", log::Level::kWarning},
+       {"error", log::Level::kError},
+       {"off", log::Level::kOff}}};
+  static constexpr std::array<Value::Word<log::Format>, 2> kFormats = {
+      {{"human", log::Format::kText}, {"json", log::Format::kJson}}};
+  Fields fields(value.node(), "`log`", value.diagnostics());
+  if (const auto level = fields.Take("level")) {
+    log.level = level->OneOf(kLevels).value_or(log.level);
+  }
+  if (const auto format = fields.Take("format")) {
+    log.format = format->OneOf(kFormats).value_or(log.format);
+  }
+  fields.Finish();
+}
+
+void ReadHeaders(const Value& value, HeaderSettings& headers) {
+  static constexpr std::array<Value::Word<bool>, 2> kDialects = {
+      {{"draft-11", true}, {"none", false}}};
+  bool draft_11 = false;
+  bool none = false;
+  for (const Value& item : value.Items()) {
+    const auto dialect =
+        item.OneOf(kDialects, {"draft-07", "draft-06", "envoy", "x-delta", "x-epoch"});
+    if (dialect) (*dialect ? draft_11 : none) = true;
+  }
+  if (draft_11 && none) value.Complain("has `none` beside others", "leave one of the two out");
+  headers.draft_11 = !none;
+}
+
+}  // namespace
+
+std::string PathFrom(const std::string& base_dir, std::string_view path) {
+  return (std::filesystem::path(base_dir) / std::filesystem::path(path))
+      .lexically_normal()
+      .string();
+}
+
+void ReadSettings(Fields& root, const std::string& base_dir, Config& config) {
+  if (const auto value = root.Take("gateway")) ReadGateway(*value, config);
+  if (const auto value = root.Take("admin")) ReadAdmin(*value, config);
+  if (const auto value = root.Take("store")) ReadStore(*value, base_dir, config);
+  if (const auto value = root.Take("limits")) ReadBounds(*value, config.bounds);
+  if (const auto value = root.Take("log")) ReadLog(*value, config.log);
+  if (const auto value = root.Take("headers")) ReadHeaders(*value, config.headers);
+  static constexpr std::array<Value::Word<bool>, 1> kBodies = {{{"problem", true}}};
+  if (const auto value = root.Take("body")) static_cast<void>(value->OneOf(kBodies, {"json"}));
+  if (const auto value = root.Take("threads")) {
+    config.threads = static_cast<std::uint32_t>(value->Integer(1, 1024).value_or(1));
+  }
+}
+
+}  // namespace sluice::config
