@@ -1,0 +1,161 @@
+#include "sluice/store/memory/internal/engine.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+
+using memory::Keeper;
+using memory::KeyClaims;
+
+MemoryStore::Engine::Engine(const MemoryStoreOptions& options, const HashKey& key,
+                            memory::LineTable lines)
+    : max_keys(options.max_keys),
+      hash_key(key),
+      table(std::move(lines)),
+      arena(options.outside_bytes),
+      limits([this](const memory::LimitRegistry::Ids& ids) { room.Sweep(ids); }),
+      room(table, limits, arena, counters),
+      keys(table, limits, room, counters),
+      slots(options.max_slots, counters) {}
+
+absl::Status MemoryStore::Engine::PrepareFor(const Limit& limit) {
+  const std::lock_guard lock(taking_mutex_);
+  switch (memory::KeeperOf(limit)) {
+    case Keeper::kWord:
+      return absl::OkStatus();
+    case Keeper::kHeld:
+      if (slots.capacity() == 0) {
+        return absl::ResourceExhaustedError(
+            "max_slots is 0: there is no room for concurrency slots");
+      }
+      return slots.Open();
+    case Keeper::kSmall:
+    case Keeper::kStrict:
+    case Keeper::kLog:
+      break;
+  }
+  const std::uint64_t blocks = memory::OutsideStates::MaxBlocks(limit);
+  if (blocks > arena.capacity()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "one key of a limit of ", CapacityOf(limit), " may need ", blocks * sizeof(memory::Block),
+        " bytes outside of the table; outside_bytes has room for ",
+        std::uint64_t{arena.capacity()} * sizeof(memory::Block)));
+  }
+  return arena.Open();
+}
+
+std::size_t MemoryStore::Engine::BytesTaken() const {
+  const std::lock_guard lock(taking_mutex_);
+  return table.bytes() + arena.bytes() + slots.bytes();
+}
+
+void MemoryStore::Engine::Prefetch(std::span<const ClaimGroup> groups) const {
+  for (const ClaimGroup& group : groups) {
+    for (const Claim& claim : group.claims) table.PrefetchFirst(memory::Place(claim.key));
+  }
+  for (const ClaimGroup& group : groups) {
+    for (const Claim& claim : group.claims) table.PrefetchSecond(memory::Place(claim.key));
+  }
+}
+
+bool MemoryStore::Engine::Look(Claim& claim, Now now) {
+  if (limits.traits(claim.limit_id).keeper == Keeper::kHeld) {
+    const auto& limit = std::get<concurrency::Limit>(*claim.limit);
+    claim.decision = slots.Look(claim.key, limit, claim.cost, now).decision;
+  } else {
+    claim.decision = keys.Look(claim, now).decision;
+  }
+  return claim.decision.allowed();
+}
+
+bool MemoryStore::Engine::Charge(Claim& claim, Now now) {
+  if (limits.traits(claim.limit_id).keeper == Keeper::kHeld) {
+    const auto& limit = std::get<concurrency::Limit>(*claim.limit);
+    const memory::SlotTable::Answer answer = slots.Hold(claim.key, limit, claim.cost, now);
+    claim.decision = answer.decision;
+    claim.receipt = answer.receipt;
+  } else {
+    const KeyClaims::Answer answer = keys.Charge(claim, now);
+    claim.decision = answer.decision;
+    claim.receipt = answer.receipt;
+  }
+  return claim.decision.allowed();
+}
+
+// The verdict stays what it was before the charge; the numbers are those after it.
+void MemoryStore::Engine::Force(Claim& claim, Now now) {
+  if (limits.traits(claim.limit_id).keeper == Keeper::kHeld) {
+    const auto& limit = std::get<concurrency::Limit>(*claim.limit);
+    const memory::SlotTable::Answer answer =
+        slots.ForceHold(claim.key, limit, claim.cost, now, memory::ForcedDebt(*claim.limit));
+    claim.decision = answer.decision;
+    claim.receipt = answer.receipt;
+  } else {
+    const KeyClaims::Answer answer = keys.Force(claim, now);
+    claim.decision = answer.decision;
+    claim.receipt = answer.receipt;
+  }
+}
+
+void MemoryStore::Engine::Apply(ClaimGroup& group, Now now) {
+  for (Claim& claim : group.claims) claim.receipt = {};
+  if (group.claims.size() == 1 && group.claims[0].kind == ClaimKind::kBinding &&
+      !group.claims[0].charge_denied) [[likely]] {
+    group.allowed = Charge(group.claims[0], now);
+    return;
+  }
+  bool room_for_all = true;
+  for (Claim& claim : group.claims) {
+    const bool has_room = Look(claim, now);
+    const bool binds = claim.kind == ClaimKind::kBinding || claim.kind == ClaimKind::kLook;
+    if (binds && !has_room) room_for_all = false;
+  }
+  group.allowed = room_for_all && ChargeAll(group.claims, now);
+  ChargeOthers(group.claims, group.allowed, now);
+}
+
+bool MemoryStore::Engine::ChargeAll(std::span<Claim> claims, Now now) {
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    if (claims[i].kind != ClaimKind::kBinding) continue;
+    if (Charge(claims[i], now)) continue;
+    // Somebody was faster since the look.
+    for (Claim& charged : claims.first(i)) {
+      if (charged.receipt.units == 0) continue;
+      Undo(charged, charged.receipt.units, now);
+      Look(charged, now);
+    }
+    return false;
+  }
+  return true;
+}
+
+void MemoryStore::Engine::ChargeOthers(std::span<Claim> claims, bool allowed, Now now) {
+  for (Claim& claim : claims) {
+    const bool always =
+        claim.kind == ClaimKind::kSoft || (claim.charge_denied && claim.kind != ClaimKind::kLook);
+    if (always && claim.receipt.units == 0) {
+      if (!Charge(claim, now)) Force(claim, now);
+    } else if (claim.kind == ClaimKind::kShadow && allowed) {
+      (void)Charge(claim, now);
+    }
+  }
+}
+
+void MemoryStore::Engine::Undo(Claim& claim, std::uint64_t units, Now now) {
+  if (units > 0 && claim.receipt.units > 0) {
+    if (limits.traits(claim.limit_id).keeper == Keeper::kHeld) {
+      slots.Release(claim.key, claim.receipt, now);
+    } else {
+      keys.Undo(claim, units, now);
+    }
+  }
+  claim.receipt = {};
+}
+
+bool MemoryStore::Engine::Renew(const Claim& claim, Now now) {
+  const auto* const limit = std::get_if<concurrency::Limit>(claim.limit);
+  return limit != nullptr && slots.Renew(claim.key, *limit, claim.receipt, now);
+}
+
+}  // namespace sluice

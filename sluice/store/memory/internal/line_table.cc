@@ -1,0 +1,42 @@
+#include "sluice/store/memory/internal/line_table.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace sluice::memory {
+namespace {
+
+constexpr std::uint64_t kSlotsPerKey = 2;
+constexpr std::uint64_t kMainLinesPerStashLine = 255;
+
+}  // namespace
+
+absl::StatusOr<LineTable> LineTable::Open(std::uint64_t max_keys) {
+  const std::uint64_t lines =
+      std::max<std::uint64_t>((max_keys * kSlotsPerKey + kSlotsPerLine - 1) / kSlotsPerLine, 2);
+  const std::uint64_t stash_lines =
+      std::max<std::uint64_t>(lines / (kMainLinesPerStashLine + 1), 1);
+  absl::StatusOr<Pages> pages = Pages::Take(lines * sizeof(Line), "the table of keys");
+  if (!pages.ok()) return pages.status();
+  return LineTable(*std::move(pages), lines - stash_lines, stash_lines);
+}
+
+LineTable::LineTable(Pages pages, std::uint64_t main_lines, std::uint64_t stash_lines)
+    : pages_(std::move(pages)),
+      // All of a line's bytes 0 is a line of free slots. This loop only begins the objects'
+      // lifetime; it compiles to the zeroing of pages that are there and zero.
+      lines_(new (pages_.data()) Line[main_lines + stash_lines]()),
+      main_lines_(main_lines),
+      stash_lines_(stash_lines),
+      shared_(std::make_unique<Shared>()) {}
+
+void LineTable::PassAllLocks() {
+  for (Stripe& stripe : shared_->locks) {
+    stripe.lock.lock();
+    stripe.lock.unlock();
+  }
+}
+
+}  // namespace sluice::memory
