@@ -49,7 +49,6 @@ RuleSet::~RuleSet() = default;
 void RuleSet::Evaluate(const LimitRequest& request, Scratch& scratch) const {
   using Criterion = Evaluation::Criterion;
   scratch.matched_.clear();
-  scratch.keys_.clear();
   Evaluation evaluation(*this, request, scratch);
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     const Rule& rule = rules_[i];

@@ -66,7 +66,8 @@ class RuleSet {
   RuleSet(const RuleSet&) = delete;
   RuleSet& operator=(const RuleSet&) = delete;
 
-  // The rules that meet `request`, in order, into scratch.matched().
+  // The rules that meet `request`, in order, into scratch.matched(). Keys gather in the scratch
+  // until its Clear().
   void Evaluate(const LimitRequest& request, Scratch& scratch) const;
 
   [[nodiscard]] const std::vector<Rule>& rules() const { return rules_; }
@@ -105,8 +106,10 @@ class RuleSet {
 
 class RuleSet::Scratch {
  public:
+  // Of the request evaluated last.
   [[nodiscard]] const std::vector<Matched>& matched() const { return matched_; }
-  // Good until the next request.
+  void Clear() { keys_.clear(); }
+  // Good until the next Evaluate or Clear.
   [[nodiscard]] std::string_view KeyOf(const Matched& matched) const {
     return std::string_view(keys_).substr(matched.key_begin, matched.key_size);
   }

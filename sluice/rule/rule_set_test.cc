@@ -43,6 +43,7 @@ struct Met {
 class RuleSetTest : public testing::Test {
  protected:
   std::vector<Met> Evaluate(const RuleSet& rules, const LimitRequest& request) {
+    scratch_.Clear();
     rules.Evaluate(request, scratch_);
     std::vector<Met> met;
     for (const Matched& matched : scratch_.matched()) {
