@@ -31,11 +31,14 @@ void Limiter::Check(std::span<const LimitRequest> requests, std::span<Outcome> o
 
 void Limiter::CheckBatch(std::span<const LimitRequest> requests, std::span<Outcome> outcomes,
                          Now now) {
+  scratch_.Clear();
+  counted_.clear();
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Prepare(requests[i], outcomes[i]);
     outcomes[i].now = now;
     groups_[i] = ClaimGroup{.claims = outcomes[i].claims};
   }
+  HashKeys(outcomes);
   parts_.store.Apply(std::span(groups_).first(requests.size()), now);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Fold(outcomes[i]);
@@ -61,6 +64,7 @@ void Limiter::Prepare(const LimitRequest& request, Outcome& outcome) {
     if (matched.outcome != MatchOutcome::kCounts) continue;
     result.claim = static_cast<std::int32_t>(outcome.claims.size());
     outcome.claims.push_back(ClaimOf(matched, request));
+    counted_.push_back(matched);
   }
   if (refused) {
     for (Claim& claim : outcome.claims) {
@@ -69,12 +73,20 @@ void Limiter::Prepare(const LimitRequest& request, Outcome& outcome) {
   }
 }
 
+// All of a batch in one loop: a hash is a chain of dependent rounds, and those of independent keys
+// overlap.
+void Limiter::HashKeys(std::span<Outcome> outcomes) {
+  auto matched = counted_.begin();
+  for (Outcome& outcome : outcomes) {
+    for (Claim& claim : outcome.claims) claim.key = parts_.hash_key(scratch_.KeyOf(*matched++));
+  }
+}
+
 Claim Limiter::ClaimOf(const Matched& matched, const LimitRequest& request) const {
   const Rule& rule = *matched.rule;
   ClaimKind kind = rule.mode == RuleMode::kShadow ? ClaimKind::kShadow : ClaimKind::kBinding;
   if (request.look) kind = ClaimKind::kLook;
-  return {.key = parts_.hash_key(scratch_.KeyOf(matched)),
-          .limit = &rule.limits[matched.limit_index].limit,
+  return {.limit = &rule.limits[matched.limit_index].limit,
           .limit_id = rules_->IdOf(matched.rule_index, matched.limit_index),
           .kind = kind,
           .charge_denied = rule.charge_denied && !request.look,

@@ -22,6 +22,7 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "sluice/base/clock.h"
 #include "sluice/base/hash.h"
@@ -72,6 +73,7 @@ class Limiter {
  private:
   void CheckBatch(std::span<const LimitRequest> requests, std::span<Outcome> outcomes, Now now);
   void Prepare(const LimitRequest& request, Outcome& outcome);
+  void HashKeys(std::span<Outcome> outcomes);
   [[nodiscard]] Claim ClaimOf(const Matched& matched, const LimitRequest& request) const;
 
   Parts parts_;
@@ -79,6 +81,7 @@ class Limiter {
   // one reference count.
   std::shared_ptr<const ActiveRules> rules_;
   RuleSet::Scratch scratch_;
+  std::vector<Matched> counted_;  // of the whole batch, in the order of its claims
   std::array<ClaimGroup, Store::kMaxBatch> groups_;
 };
 

@@ -70,8 +70,9 @@ struct Outcome {
     answer = Answer::kAllowed;
     decisive = -1;
     delay = retry_after = Duration{0};
-    results.clear();
-    claims.clear();
+    // Not clear(), which would give the room back where there are more than fit inline.
+    results.erase(results.begin(), results.end());
+    claims.erase(claims.begin(), claims.end());
   }
 };
 
