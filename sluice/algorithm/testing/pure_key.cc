@@ -138,7 +138,7 @@ void PureKey::Convert(const Limit& to, Now now) {
     const auto& from = std::get<StrictLimit>(limit_);
     if (from.step != strict->step || from.sub_windows != strict->sub_windows) {
       PureKey fresh(to);
-      fresh.Force(debt, now, strict->limit);
+      fresh.Force(debt, now, ~std::uint64_t{0});
       counters_ = fresh.counters_;
     }
   }
