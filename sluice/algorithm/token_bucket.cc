@@ -22,7 +22,8 @@ std::optional<Limit> AtTick(Rate rate, std::uint64_t burst, int ticks_per_ns) {
                          static_cast<std::uint64_t>(ticks_per_ns);
   const auto count = static_cast<std::uint64_t>(rate.count);
   const Uint128 interval = internal::CeilDiv(period, count);
-  if (period > static_cast<Uint128>(kMaxInt64)) return std::nullopt;
+  // Above one unit a tick, rounding up would not be a detail any more.
+  if (count > period || period > static_cast<Uint128>(kMaxInt64)) return std::nullopt;
   const Uint128 capacity = interval * burst;
   const Uint128 needed =
       Uint128{static_cast<std::uint64_t>(kUptimeNs)} * static_cast<std::uint64_t>(ticks_per_ns) +
@@ -67,6 +68,12 @@ absl::StatusOr<Limit> MakeLimit(Rate rate, std::uint64_t burst) {
   if (rate.period <= Duration{0}) {
     return absl::InvalidArgumentError(
         absl::StrCat("period must be positive, got ", rate.period.count(), " ns"));
+  }
+  if (Uint128{static_cast<std::uint64_t>(rate.count)} >
+      Uint128{static_cast<std::uint64_t>(rate.period.count())} * kMaxTicksPerNs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rate must be at most ", kMaxTicksPerNs, " units a nanosecond, got ",
+                     rate.count, " per ", rate.period.count(), " ns; count in larger units"));
   }
   if (burst == 0) {
     return absl::InvalidArgumentError(

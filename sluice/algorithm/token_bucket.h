@@ -55,8 +55,8 @@ struct Limit {
   friend bool operator==(const Limit&, const Limit&) = default;
 };
 
-// Errors (InvalidArgument): rate or period not positive; burst 0; burst * interval too long for 30
-// years of uptime to be left in 64 bits.
+// Errors (InvalidArgument): rate or period not positive; more than 8 units a nanosecond; burst 0;
+// burst * interval too long for 30 years of uptime to be left in 64 bits.
 [[nodiscard]] absl::StatusOr<Limit> MakeLimit(Rate rate, std::uint64_t burst);
 
 struct State {

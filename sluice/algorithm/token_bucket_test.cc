@@ -34,7 +34,8 @@ TEST(TokenBucketTest, TicksAreTheFewestThatMakeTheIntervalWhole) {
       {4'000'000'000, seconds{1}, 4, 1, 1},
       {333, seconds{60}, 8, 1'441'441'442, 111},  // 60e9 * 8 / 333, rounded up
       {7919, seconds{1}, 8, 1'010'229, 7919},
-      {16'000'000'000, seconds{1}, 8, 1, 2},  // two a tick
+      {8'000'000'000, seconds{1}, 8, 1, 1},
+      {7'999'999'999, seconds{1}, 8, 2, 7'999'999'999},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.count);
@@ -51,6 +52,13 @@ TEST(TokenBucketTest, ALongBurstTakesACoarserTickRatherThanBeingRefused) {
   const Limit limit = Make(333, seconds{60}, 333ULL * 60 * 24 * 365 * 100);
   EXPECT_LT(limit.ticks_per_ns, 8);
   EXPECT_GE(limit.ticks_per_ns, 1);
+}
+
+TEST(TokenBucketTest, MoreThanEightUnitsANanosecondAreRefused) {
+  const auto refused = MakeLimit({8'000'000'001, seconds{1}}, 1);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(refused.status().message().find("at most 8 units a nanosecond"),
+            absl::string_view::npos);
 }
 
 TEST(TokenBucketTest, MinusOneAndTheEndOfTimeAreNoMoreThanAStandstill) {
