@@ -24,10 +24,12 @@ std::optional<std::string> ReadFile(const std::string& path, std::size_t max_byt
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) return complain(std::strerror(errno == 0 ? EIO : errno));
-  std::string bytes(max_bytes + 1, '\0');
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::string bytes;
+  char block[16 * 1024];
+  while (bytes.size() <= max_bytes && (file.read(block, sizeof block), file.gcount() > 0)) {
+    bytes.append(block, static_cast<std::size_t>(file.gcount()));
+  }
   if (file.bad()) return complain("reading stopped half way");
-  bytes.resize(static_cast<std::size_t>(file.gcount()));
   if (bytes.size() > max_bytes) {
     return complain(fmt::format("it has more than {} bytes", max_bytes));
   }

@@ -1,0 +1,172 @@
+#include "sluice/config/explain_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "sluice/config/limit_text.h"
+#include "sluice/config/load.h"
+#include "sluice/config/source_names.h"
+#include "sluice/rule/path.h"
+
+namespace sluice::config {
+namespace {
+
+namespace json = boost::json;
+
+// The request that was asked about; the views live in the options.
+struct Asked {
+  LimitRequest request;
+  std::vector<Field> headers;
+  std::vector<Field> attributes;
+};
+
+std::string_view Trim(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+// Splits at the first `separator`; nothing where there is none, or no name before it.
+std::optional<Field> Split(std::string_view text, char separator) {
+  const std::size_t at = text.find(separator);
+  if (at == text.npos || at == 0) return std::nullopt;
+  return Field{text.substr(0, at), Trim(text.substr(at + 1))};
+}
+
+// What is wrong with the request line; empty when it was read.
+std::string ReadRequestLine(std::string_view line, LimitRequest& request) {
+  line = Trim(line);
+  request.method = "GET";
+  if (const std::size_t blank = line.find(' '); blank != line.npos) {
+    request.method = line.substr(0, blank);
+    line = Trim(line.substr(blank));
+  }
+  line = line.substr(0, line.find(' '));  // a version may follow
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!line.starts_with(scheme)) continue;
+    line.remove_prefix(scheme.size());
+    const std::size_t slash = std::min(line.find('/'), line.size());
+    request.host = line.substr(0, slash);
+    line = slash == line.size() ? "/" : line.substr(slash);
+  }
+  request.target = line;
+  if (!IsToken(request.method)) return fmt::format("{} is no method", Quoted(request.method));
+  std::string buffer(PathBufferSize(line.size()), '\0');
+  const NormalPath path = NormalizePath(line, buffer);
+  if (path.ok()) return "";
+  return fmt::format("{} is answered 400: {}", Quoted(line), ToString(path.error));
+}
+
+// What is wrong with the options; empty when all was read into `asked`.
+std::string Read(const ExplainOptions& options, Asked& asked) {
+  if (std::string fault = ReadRequestLine(options.request, asked.request); !fault.empty()) {
+    return fault;
+  }
+  const auto peer = IpAddress::Parse(options.peer);
+  if (!peer) return fmt::format("{} is no address", Quoted(options.peer));
+  asked.request.peer = *peer;
+  for (const std::string& text : options.headers) {
+    const auto header = Split(text, ':');
+    if (!header || !IsToken(header->name)) {
+      return fmt::format("{} is no header; write `Name: value`", Quoted(text));
+    }
+    if (SameHeader(header->name, "host") && asked.request.host.empty()) {
+      asked.request.host = header->value;
+    }
+    asked.headers.push_back(*header);
+  }
+  for (const std::string& text : options.attributes) {
+    const auto attribute = Split(text, '=');
+    if (!attribute) return fmt::format("{} is no attribute; write `name=value`", Quoted(text));
+    asked.attributes.push_back(*attribute);
+  }
+  asked.request.headers = asked.headers;
+  asked.request.attributes = asked.attributes;
+  return "";
+}
+
+bool Denies(const RuleSet::Explanation& told) { return told.meets && !told.reason.empty(); }
+
+// Values come from the command line and may hold anything.
+std::string Shown(const std::string& text) {
+  const std::string quoted = Quoted(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+std::string Line(const RuleSet::Explanation& told) {
+  const bool shadow = told.rule->mode == RuleMode::kShadow;
+  if (!told.meets) return "does not meet it: " + told.reason;
+  if (Denies(told)) return (shadow ? "would deny it (shadow): " : "denies it: ") + told.reason;
+  std::vector<std::string> key;
+  for (const std::string& part : told.key) key.push_back(Shown(part));
+  std::string line = fmt::format("counts it under {} with cost {}: {}", fmt::join(key, ", "),
+                                 told.cost, LimitText(told.limit->limit));
+  if (!told.limit->plan.empty()) line += fmt::format(" (plan {})", told.limit->plan);
+  if (shadow) line += " (shadow)";
+  return line;
+}
+
+std::string Text(const LimitRequest& request, const RuleSet::Caller& caller,
+                 const std::vector<RuleSet::Explanation>& rules) {
+  std::string text =
+      fmt::format("{} {} from {}", request.method, Shown(caller.path), caller.client.ToString());
+  if (!caller.plan.empty()) text += fmt::format(", plan {}", Shown(caller.plan));
+  text += rules.empty() ? "\n  there are no rules\n" : "\n";
+  std::size_t width = 0;
+  for (const auto& told : rules) width = std::max(width, told.rule->name.size());
+  for (const auto& told : rules) {
+    text += fmt::format("  {:<{}}  {}\n", told.rule->name, width, Line(told));
+  }
+  return text;
+}
+
+std::string Json(const LimitRequest& request, const RuleSet::Caller& caller,
+                 const std::vector<RuleSet::Explanation>& rules) {
+  json::array told_rules;
+  for (const auto& told : rules) {
+    json::object one = {{"name", told.rule->name},
+                        {"meets", told.meets},
+                        {"denies", Denies(told)},
+                        {"reason", told.reason},
+                        {"mode", told.rule->mode == RuleMode::kShadow ? "shadow" : "enforce"},
+                        {"key", json::value_from(told.key)}};
+    if (told.meets && !Denies(told)) {
+      one["limit"] = LimitText(told.limit->limit);
+      one["plan"] = told.limit->plan;
+      one["cost"] = told.cost;
+    }
+    told_rules.push_back(std::move(one));
+  }
+  const json::object report = {
+      {"method", json::string_view(request.method.data(), request.method.size())},
+      {"path", caller.path},
+      {"host", json::string_view(request.host.data(), request.host.size())},
+      {"client", caller.client.ToString()},
+      {"plan", caller.plan},
+      {"rules", std::move(told_rules)}};
+  return json::serialize(report) + "\n";
+}
+
+}  // namespace
+
+Report Explain(const std::string& path, const ExplainOptions& options) {
+  const LoadResult result = Load(path, 1);
+  if (!result.config) return {.text = result.diagnostics.Text(), .exit_code = 2};
+  Asked asked;
+  if (const std::string fault = Read(options, asked); !fault.empty()) {
+    return {.text = fmt::format("error: {}\n", fault), .exit_code = 2};
+  }
+  const RuleSet& rules = *result.config->rules;
+  const RuleSet::Caller caller = rules.Identify(asked.request);
+  const auto told = rules.Explain(asked.request);
+  return {.text =
+              options.json ? Json(asked.request, caller, told) : Text(asked.request, caller, told)};
+}
+
+}  // namespace sluice::config
