@@ -83,11 +83,11 @@ FileId Diagnostics::AddFile(std::string name, std::string_view text) {
   return static_cast<FileId>(files_.size() - 1);
 }
 
-void Diagnostics::Error(Location location, std::string message, std::string hint) {
+void Diagnostics::Error(Location location, std::string_view message, std::string_view hint) {
   Add({location, Severity::kError, Escaped(message), Escaped(hint)});
 }
 
-void Diagnostics::Warning(Location location, std::string message, std::string hint) {
+void Diagnostics::Warning(Location location, std::string_view message, std::string_view hint) {
   Add({location, Severity::kWarning, Escaped(message), Escaped(hint)});
 }
 

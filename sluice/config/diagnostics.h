@@ -14,11 +14,11 @@
 // the reader's terminal or fill it.
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace sluice::config {
@@ -31,7 +31,10 @@ struct Location {
   FileId file = 0;
   int line = 0;
   int column = 0;
-  friend auto operator<=>(const Location&, const Location&) = default;
+  friend bool operator==(const Location&, const Location&) = default;
+  friend bool operator<(const Location& a, const Location& b) {
+    return std::tie(a.file, a.line, a.column) < std::tie(b.file, b.line, b.column);
+  }
 };
 
 enum class Severity : std::uint8_t { kError, kWarning };
@@ -51,8 +54,8 @@ class Diagnostics {
   // The text is kept to show its lines. A file that could not be read has no text.
   FileId AddFile(std::string name, std::string_view text);
 
-  void Error(Location location, std::string message, std::string hint = "");
-  void Warning(Location location, std::string message, std::string hint = "");
+  void Error(Location location, std::string_view message, std::string_view hint = "");
+  void Warning(Location location, std::string_view message, std::string_view hint = "");
 
   [[nodiscard]] std::size_t errors() const { return errors_; }
   [[nodiscard]] std::size_t warnings() const { return all_.size() - errors_; }

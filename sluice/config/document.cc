@@ -214,10 +214,10 @@ class TreeBuilder : public YAML::EventHandler {
     return false;
   }
 
-  void GiveUp(Location at, std::string message, std::string hint) {
+  void GiveUp(Location at, std::string_view message, std::string_view hint) {
     if (given_up_) return;
     given_up_ = true;
-    diagnostics_.Error(at, std::move(message), std::move(hint));
+    diagnostics_.Error(at, message, hint);
   }
 
   const SourceText& source_;
@@ -275,7 +275,7 @@ void ComplainFor(const YAML::Exception& error, const SourceText& source, const T
   }
   for (const Translation& translation : kTranslations) {
     if (error.msg != translation.library) continue;
-    return diagnostics.Error(at, std::string(translation.message), std::string(translation.hint));
+    return diagnostics.Error(at, translation.message, translation.hint);
   }
   diagnostics.Error(at, fmt::format("this is no YAML: {}", error.msg));
 }

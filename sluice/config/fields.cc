@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "sluice/base/closest_name.h"
+#include "sluice/config/limit_text.h"
 
 namespace sluice::config {
 namespace {
@@ -29,20 +29,6 @@ std::string Found(const Node& node) {
   return "something else";
 }
 
-// In the largest unit that leaves a whole number.
-std::string Written(Duration duration) {
-  constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
-      {"d", 86'400'000'000'000}, {"h", 3'600'000'000'000}, {"m", 60'000'000'000},
-      {"s", 1'000'000'000},      {"ms", 1'000'000},        {"us", 1'000},
-  };
-  for (const auto& [name, factor] : kUnits) {
-    if (duration.count() != 0 && duration.count() % factor == 0) {
-      return fmt::format("{}{}", duration.count() / factor, name);
-    }
-  }
-  return duration.count() == 0 ? "0" : fmt::format("{}ns", duration.count());
-}
-
 }  // namespace
 
 std::string UnknownName(std::string_view kind, std::string_view name,
@@ -55,7 +41,7 @@ std::string UnknownName(std::string_view kind, std::string_view name,
 }
 
 void Value::Complain(std::string_view message, std::string_view hint) const {
-  diagnostics_->Error(node_->location, fmt::format("`{}` {}", name_, message), std::string(hint));
+  diagnostics_->Error(node_->location, fmt::format("`{}` {}", name_, message), hint);
 }
 
 template <typename T>
@@ -116,7 +102,7 @@ std::optional<Duration> Value::Length(Duration min, Duration max) const {
   const auto value = Accept(ParseDuration(node_->text));
   if (!value || (*value >= min && *value <= max)) return value;
   Complain(fmt::format("must be at {} {}, got {}", *value < min ? "least" : "most",
-                       Written(*value < min ? min : max), node_->text));
+                       DurationText(*value < min ? min : max), node_->text));
   return std::nullopt;
 }
 
@@ -162,8 +148,8 @@ Fields::Fields(const Node& node, std::string what, Diagnostics& diagnostics)
   Complain(fmt::format("{} must be a map of fields, got {}", what_, Found(node_)));
 }
 
-void Fields::Complain(std::string message, std::string hint) const {
-  diagnostics_.Error(node_.location, std::move(message), std::move(hint));
+void Fields::Complain(std::string_view message, std::string_view hint) const {
+  diagnostics_.Error(node_.location, message, hint);
 }
 
 std::optional<Value> Fields::Take(std::string_view name) {
@@ -178,7 +164,7 @@ std::optional<Value> Fields::Take(std::string_view name) {
 
 std::optional<Value> Fields::Require(std::string_view name, std::string_view hint) {
   if (is_map() && node_.Find(name) == nullptr) {
-    Complain(fmt::format("{} needs `{}`", what_, name), std::string(hint));
+    Complain(fmt::format("{} needs `{}`", what_, name), hint);
   }
   return Take(name);
 }
@@ -212,7 +198,7 @@ void Fields::Finish() {
       hint = fmt::format("{} has {}", what_, fmt::join(known_, ", "));
       listed = true;
     }
-    diagnostics_.Error(entry.key.location, UnknownName("field", name, known_), std::move(hint));
+    diagnostics_.Error(entry.key.location, UnknownName("field", name, known_), hint);
   }
 }
 

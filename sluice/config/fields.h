@@ -99,7 +99,7 @@ class Fields {
   [[nodiscard]] const Node& node() const { return node_; }
   [[nodiscard]] Diagnostics& diagnostics() const { return diagnostics_; }
   // The map as a whole: where it begins.
-  void Complain(std::string message, std::string hint = "") const;
+  void Complain(std::string_view message, std::string_view hint = "") const;
 
  private:
   const Node& node_;

@@ -72,107 +72,70 @@ TEST(FieldsTest, AnythingButAMapHasNoFields) {
             "    1 | a: [x]\n      |    ^\n1 error in 1 file\n");
 }
 
-TEST(ValueTest, ReadsWhatItIsAskedForAndSaysWhatItFound) {
-  enum class Mode { kEnforce, kShadow };
-  static constexpr std::array<Value::Word<Mode>, 2> kModes = {
-      {{"enforce", Mode::kEnforce}, {"shadow", Mode::kShadow}}};
-  const auto read = [](Fields& fields) {
-    const auto take = [&](std::string_view name) { return fields.Take(name); };
-    if (const auto v = take("text")) {
-      EXPECT_EQ(v->Text(), "5");
-    }
-    if (const auto v = take("yes")) {
-      EXPECT_EQ(v->Bool(), true);
-    }
-    if (const auto v = take("int")) {
-      EXPECT_EQ(v->Integer(1, 10), 7);
-    }
-    if (const auto v = take("size")) {
-      EXPECT_EQ(v->Bytes(1, 1 << 20), 65536);
-    }
-    if (const auto v = take("wait")) {
-      EXPECT_EQ(v->Length(1ms, 1min), 5s);
-    }
-    if (const auto v = take("limit")) {
-      EXPECT_EQ(v->Rate()->count, 5);
-    }
-    if (const auto v = take("mode")) {
-      EXPECT_EQ(v->OneOf(kModes, {"soft"}), Mode::kShadow);
-    }
-    if (const auto v = take("one")) {
-      EXPECT_EQ(v->Items().size(), 1u);
-    }
-    if (const auto v = take("many")) {
-      EXPECT_EQ(v->Items().size(), 2u);
-    }
-    fields.Finish();
-  };
+enum class Mode { kEnforce, kShadow };
+constexpr std::array<Value::Word<Mode>, 2> kModes = {
+    {{"enforce", Mode::kEnforce}, {"shadow", Mode::kShadow}}};
+
+TEST(ValueTest, ReadsWhatItIsAskedFor) {
   EXPECT_EQ(Complaints("text: 5\nyes: true\nint: 7\nsize: 64KiB\nwait: 5s\nlimit: 5/s\n"
                        "mode: shadow\none: x\nmany: [x, y]\n",
-                       read),
+                       [](Fields& fields) {
+                         EXPECT_EQ(fields.Take("text")->Text(), "5");
+                         EXPECT_EQ(fields.Take("yes")->Bool(), true);
+                         EXPECT_EQ(fields.Take("int")->Integer(1, 10), 7);
+                         EXPECT_EQ(fields.Take("size")->Bytes(1, 1 << 20), 65536);
+                         EXPECT_EQ(fields.Take("wait")->Length(1ms, 1min), 5s);
+                         EXPECT_EQ(fields.Take("limit")->Rate()->count, 5);
+                         EXPECT_EQ(fields.Take("mode")->OneOf(kModes, {"soft"}), Mode::kShadow);
+                         EXPECT_EQ(fields.Take("one")->Items().size(), 1u);
+                         EXPECT_EQ(fields.Take("many")->Items().size(), 2u);
+                         fields.Finish();
+                       }),
             "");
+}
 
-  const auto complain = [](Fields& fields) {
-    for (const auto* name : {"t1", "t2"}) {
-      if (const auto v = fields.Take(name)) {
-        EXPECT_FALSE(v->Text().has_value());
-      }
-    }
-    for (const auto* name : {"b1", "b2"}) {
-      if (const auto v = fields.Take(name)) {
-        EXPECT_FALSE(v->Bool().has_value());
-      }
-    }
-    for (const auto* name : {"i1", "i2", "i3", "i4", "i5"}) {
-      if (const auto v = fields.Take(name)) {
-        EXPECT_FALSE(v->Integer(1, 10).has_value());
-      }
-    }
-    for (const auto* name : {"d1", "d2", "d3"}) {
-      if (const auto v = fields.Take(name)) {
-        EXPECT_FALSE(v->Length(1ms, 90s).has_value());
-      }
-    }
-    if (const auto v = fields.Take("r1")) {
-      EXPECT_FALSE(v->Rate().has_value());
-    }
-    if (const auto v = fields.Take("s1")) {
-      EXPECT_FALSE(v->Bytes(1, 1024).has_value());
-    }
-    for (const auto* name : {"m1", "m2", "m3"}) {
-      if (const auto v = fields.Take(name)) {
-        EXPECT_FALSE(v->OneOf(kModes, {"soft"}).has_value());
-      }
-    }
-    if (const auto v = fields.Take("l1")) {
-      EXPECT_TRUE(v->Items().empty());
-    }
-    fields.Finish();
+TEST(ValueTest, SaysWhatItFoundInstead) {
+  const auto text = [](const Value& v) { return v.Text().has_value(); };
+  const auto boolean = [](const Value& v) { return v.Bool().has_value(); };
+  const auto integer = [](const Value& v) { return v.Integer(1, 10).has_value(); };
+  const auto bytes = [](const Value& v) { return v.Bytes(1, 1024).has_value(); };
+  const auto length = [](const Value& v) { return v.Length(1ms, 90s).has_value(); };
+  const auto rate = [](const Value& v) { return v.Rate().has_value(); };
+  const auto mode = [](const Value& v) { return v.OneOf(kModes, {"soft"}).has_value(); };
+  const auto items = [](const Value& v) { return !v.Items().empty(); };
+  const struct {
+    const char* value;
+    std::function<bool(const Value&)> read;
+    const char* complaint;
+  } rows[] = {
+      {"[x]", text, "`v` must be text, got a list"},
+      {"''", text, "`v` must be text, got an empty text"},
+      {"yes", boolean, "`v` must be true or false, got `yes`"},
+      {"'true'", boolean, "`v` must be true or false, got `true`"},
+      {"x", integer,
+       "`v` must be a whole number, got `x` = write digits, and k, M or G for thousands, millions, "
+       "billions"},
+      {"0", integer, "`v` must be at least 1, got 0"},
+      {"11", integer, "`v` must be at most 10, got 11"},
+      {"-1", integer, "`v` must be at least 1, got -1"},
+      {"{ a: 1 }", integer, "`v` must be a whole number, got a map"},
+      {"5", length, "`v` must have a unit, got `5` = write for example `5s` or `5ms`"},
+      {"2m", length, "`v` must be at most 1m30s, got 2m"},
+      {"0", length, "`v` must be at least 1ms, got 0"},
+      {"100", rate, "`v` must say a period, got `100` = write for example `100/min`"},
+      {"2KiB", bytes, "`v` must be at most 1024 bytes, got 2KiB"},
+      {"enforced", mode,
+       "`v` must be one of enforce, shadow; got `enforced` = did you mean `enforce`?"},
+      {"soft", mode,
+       "`v: soft` is known, but not in this version = this version has enforce, shadow"},
+      {"[shadow]", mode, "`v` must be one of enforce, shadow; got a list"},
+      {"[]", items, "`v` must not be an empty list"},
   };
-  EXPECT_EQ(
-      Complaints("t1: [x]\nt2: ''\nb1: yes\nb2: 'true'\ni1: x\ni2: 0\ni3: 11\ni4: -1\ni5: {a: 1}\n"
-                 "d1: 5\nd2: 2m\nd3: 0\nr1: 100\ns1: 2KiB\nm1: enforced\nm2: soft\nm3: [shadow]\n"
-                 "l1: []\n",
-                 complain),
-      "1:5 `t1` must be text, got a list\n"
-      "2:5 `t2` must be text, got an empty text\n"
-      "3:5 `b1` must be true or false, got `yes`\n"
-      "4:5 `b2` must be true or false, got `true`\n"
-      "5:5 `i1` must be a whole number, got `x` = write digits, and k, M or G for thousands, "
-      "millions, billions\n"
-      "6:5 `i2` must be at least 1, got 0\n"
-      "7:5 `i3` must be at most 10, got 11\n"
-      "8:5 `i4` must be at least 1, got -1\n"
-      "9:5 `i5` must be a whole number, got a map\n"
-      "10:5 `d1` must have a unit, got `5` = write for example `5s` or `5ms`\n"
-      "11:5 `d2` must be at most 90s, got 2m\n"
-      "12:5 `d3` must be at least 1ms, got 0\n"
-      "13:5 `r1` must say a period, got `100` = write for example `100/min`\n"
-      "14:5 `s1` must be at most 1024 bytes, got 2KiB\n"
-      "15:5 `m1` must be one of enforce, shadow; got `enforced` = did you mean `enforce`?\n"
-      "16:5 `m2: soft` is known, but not in this version = this version has enforce, shadow\n"
-      "17:5 `m3` must be one of enforce, shadow; got a list\n"
-      "18:5 `l1` must not be an empty list\n");
+  for (const auto& row : rows) {
+    EXPECT_EQ(Complaints(std::string("v: ") + row.value + "\n",
+                         [&](Fields& fields) { EXPECT_FALSE(row.read(*fields.Take("v"))); }),
+              std::string("1:4 ") + row.complaint + "\n");
+  }
 }
 
 }  // namespace

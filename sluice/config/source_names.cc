@@ -182,7 +182,7 @@ std::optional<Source> SourceNames::Find(const Value& value) const {
   const auto text = value.Text();
   if (!text) return std::nullopt;
   if (text->find('.') != text->npos) return FindPrefixed(value, *text);
-  const auto source = FindPlain(*text);
+  auto source = FindPlain(*text);
   if (source && (source->kind != SourceKind::kRegion || has_region_)) return source;
   if (source) {
     value.Complain("has `region`, but this node has none", "write `node: { region: ... }`");
