@@ -72,7 +72,7 @@ void AppendSource(std::string_view line, const Location& location, std::string& 
 
 }  // namespace
 
-FileId Diagnostics::AddFile(std::string name, std::string_view text) {
+FileId Diagnostics::AddFile(std::string_view name, std::string_view text) {
   File file{.name = Escaped(name), .lines = {}};
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());

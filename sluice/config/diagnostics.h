@@ -52,7 +52,7 @@ class Diagnostics {
   static constexpr std::size_t kMaxTold = 100;
 
   // The text is kept to show its lines. A file that could not be read has no text.
-  FileId AddFile(std::string name, std::string_view text);
+  FileId AddFile(std::string_view name, std::string_view text);
 
   void Error(Location location, std::string_view message, std::string_view hint = "");
   void Warning(Location location, std::string_view message, std::string_view hint = "");

@@ -4,6 +4,7 @@
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/node/node.h>  // completes what parser.h only names
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
@@ -289,9 +290,9 @@ const Node* Node::Find(std::string_view key) const {
   return nullptr;
 }
 
-std::optional<Node> ParseDocument(std::string name, std::string_view text,
+std::optional<Node> ParseDocument(std::string_view name, std::string_view text,
                                   Diagnostics& diagnostics) {
-  const SourceText source(std::move(name), text, diagnostics);
+  const SourceText source(name, text, diagnostics);
   if (!source.usable()) return std::nullopt;
 
   TreeBuilder builder(source, diagnostics);

@@ -50,7 +50,7 @@ struct Node::Entry {
 // The root of a document, a map. Complaints go to `diagnostics`, under a file that is added to it
 // by `name`. Nothing when there is no map to go on with; after lesser complaints (a key given
 // twice: the first one is kept) the tree is there, so that all that is wrong can be told at once.
-std::optional<Node> ParseDocument(std::string name, std::string_view text,
+std::optional<Node> ParseDocument(std::string_view name, std::string_view text,
                                   Diagnostics& diagnostics);
 
 // The same for a file on disk.

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 namespace sluice::config {
@@ -546,92 +544,12 @@ TEST(LoadTest, WarnsAboutWhatIsLegalButSurelyNotMeant) {
             "warning 5:21 the gateway passes no attributes: `device` is always missing there\n");
 }
 
-class PlanTest : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = testing::TempDir() + "sluice_plan_test_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  void Write(std::string_view text) const {
-    std::ofstream(folder_ + "/plans.csv", std::ios::binary) << text;
-  }
-  std::string folder_;
-};
-
-constexpr std::string_view kWithPlans =
-    "identity: { api_key: { header: X-API-Key } }\n"
-    "plans: { file: plans.csv, key: api_key, default: free }\n"
-    "rules:\n"
-    "  - name: api\n"
-    "    key: api_key\n"
-    "    limit: 100/min\n"
-    "    plans:\n"
-    "      pro: { limit: 1000/min, burst: 200 }\n";
-
-TEST_F(PlanTest, GivesACallerTheNumbersOfItsPlan) {
-  Write("key,plan\r\n# the first customers\r\n\r\nk-1,pro\r\n \"k,2\" , \"p\"\"x\" \r\nk-3,pro");
-  const Config config = Good(kWithPlans, folder_);
-  ASSERT_NE(config.rules, nullptr);
-  const PlanTable& plans = config.rules->options().plans;
-  EXPECT_EQ(plans.size(), 3u);
-  EXPECT_EQ(plans.PlanOf("k-1"), "pro");
-  EXPECT_EQ(plans.PlanOf("k,2"), "p\"x");
-  EXPECT_EQ(plans.PlanOf("nobody"), "free");
-  EXPECT_EQ(plans.key().name, "X-API-Key");
-  const Rule& rule = config.rules->rules()[0];
-  ASSERT_EQ(rule.limits.size(), 2u);
-  EXPECT_EQ(rule.limits[1].plan, "pro");
-  EXPECT_EQ(rule.limits[1].limit, Limit(*token_bucket::MakeLimit({1000, 1min}, 200)));
-}
-
-TEST_F(PlanTest, SaysWhatIsWrongWithTheFileWithoutShowingAnyKey) {
-  Write("secret-1,pro\nsecret-2\nsecret-3,pro,x\nsecret-1,free\n,pro\nsecret-4,\n\"secret-5,pro\n");
-  const auto result = LoadText("sluice.yaml", kWithPlans, folder_, 1);
-  const std::string text = result.diagnostics.Text();
-  const std::string plans = folder_ + "/plans.csv";
-  EXPECT_EQ(text, plans +
-                      ":2:1: error: this line has 1 field, not a key and a plan\n"
-                      "      = a comma inside a field needs quotes around the field\n" +
-                      plans +
-                      ":3:1: error: this line has 3 fields, not a key and a plan\n"
-                      "      = a comma inside a field needs quotes around the field\n" +
-                      plans + ":4:1: error: this key has a plan already, in line 1\n" + plans +
-                      ":5:1: error: this line has no key\n" + plans +
-                      ":6:1: error: this line has no plan\n" + plans +
-                      ":7:1: error: the quotes of this line are out of order\n"
-                      "      = write \"\" for a quote\n"
-                      "6 errors in 1 file\n");
-  EXPECT_EQ(text.find("secret"), std::string::npos);
-}
-
-TEST_F(PlanTest, WarnsAboutAPlanThatNobodyHas) {
-  Write("k-1,prod\n");
-  EXPECT_EQ(Complaints(kWithPlans, folder_),
-            "warning 8:7 unknown plan `pro`; did you mean `prod`? (nobody has it)\n");
-}
-
-TEST_F(PlanTest, AMissingFileIsAnErrorWhereItIsNamed) {
-  const std::string complaints = Complaints(kWithPlans, folder_);
-  EXPECT_EQ(complaints.substr(0, 6), "2:16 `");
-  EXPECT_TRUE(complaints.ends_with("can not be read: No such file or directory\n")) << complaints;
-}
-
-TEST_F(PlanTest, PlansInARuleNeedAPlanFile) {
+TEST(LoadTest, PlansInARuleNeedAPlanFile) {
   EXPECT_EQ(Complaints("rules:\n  - name: a\n    key: ip\n    limit: 1/s\n"
                        "    plans: { pro: { limit: 2/s, brst: 5 } }\n"),
             "5:12 `plans` says what each plan may, but nothing says who has which plan = write "
             "`plans: { file: plans.csv, key: api_key }` at the top of the file\n"
             "5:33 unknown field `brst`; did you mean `burst`?\n");
-}
-
-TEST(LoadTest, AFileThatCanNotBeReadIsOneError) {
-  const LoadResult result = Load("/nowhere/sluice.yaml", 1);
-  EXPECT_FALSE(result.config.has_value());
-  EXPECT_EQ(result.diagnostics.Text(),
-            "/nowhere/sluice.yaml: error: can not be read: No such file or directory\n"
-            "1 error in 1 file\n");
 }
 
 }  // namespace

@@ -53,9 +53,9 @@ std::string WithPlainLineEnds(std::string_view bytes) {
 
 }  // namespace
 
-SourceText::SourceText(std::string name, std::string_view bytes, Diagnostics& diagnostics) {
+SourceText::SourceText(std::string_view name, std::string_view bytes, Diagnostics& diagnostics) {
   if (bytes.size() > kMaxBytes) {
-    file_ = diagnostics.AddFile(std::move(name), "");
+    file_ = diagnostics.AddFile(name, "");
     diagnostics.Error({file_, 0, 0}, fmt::format("the file has {} bytes; the most is {}",
                                                  bytes.size(), kMaxBytes));
     usable_ = false;
@@ -68,7 +68,7 @@ SourceText::SourceText(std::string name, std::string_view bytes, Diagnostics& di
   for (std::size_t i = 0; i < text_.size(); ++i) {
     if (text_[i] == '\n') line_starts_.push_back(i + 1);
   }
-  file_ = diagnostics.AddFile(std::move(name), text_);
+  file_ = diagnostics.AddFile(name, text_);
 
   const std::size_t bad = FindNoText(text_);
   if (bad == std::string::npos) return;

@@ -14,7 +14,7 @@ class SourceText {
  public:
   // Complains about what is no text (NUL, no UTF-8) or too long, under a file that it adds to
   // `diagnostics` by `name`; then usable() is false.
-  SourceText(std::string name, std::string_view bytes, Diagnostics& diagnostics);
+  SourceText(std::string_view name, std::string_view bytes, Diagnostics& diagnostics);
 
   [[nodiscard]] bool usable() const { return usable_; }
   [[nodiscard]] FileId file() const { return file_; }
