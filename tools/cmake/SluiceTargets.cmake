@@ -16,6 +16,9 @@ include_guard()
 
 function(sluice_library name)
   cmake_parse_arguments(ARG "" "" "HEADERS;SOURCES;DEPS" ${ARGN})
+  if("${ARG_DEPS}" MATCHES "GTest::" AND NOT GTest_FOUND)
+    return()  # for tests only, which are left out then
+  endif()
   if(ARG_SOURCES)
     add_library(sluice_${name} STATIC ${ARG_SOURCES})
     set(scope PUBLIC)
