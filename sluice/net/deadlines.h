@@ -61,6 +61,17 @@ class Deadline {
   Deadline** link_ = nullptr;  // what points here; null outside the wheel
 };
 
+// A deadline that is a member of something, and calls one of its functions.
+template <class Owner, void (Owner::*kCall)()>
+class Alarm final : public Deadline {
+ public:
+  Alarm(Owner& owner, Deadlines& deadlines) : Deadline(deadlines), owner_(owner) {}
+  void OnDeadline() override { (owner_.*kCall)(); }
+
+ private:
+  Owner& owner_;
+};
+
 class Deadlines {
  public:
   static constexpr Duration kTick = std::chrono::milliseconds(50);

@@ -43,6 +43,7 @@ Task<bool> Http1Session::NextRequest() {
     co_return false;
   }
   stream_.Clear();
+  to_head_ = head_.method == "HEAD";
   stream_.StartBody(head_.framing);
   co_return true;
 }
@@ -70,7 +71,7 @@ Task<bool> Http1Session::Send(const Answer& answer) {
   const bool keep_alive =
       head_.keep_alive && !draining_ && !body_unclear && !body_long && !stream_.body().bad();
   out_.clear();
-  AppendAnswer(answer, keep_alive, head_.method == "HEAD", &out_);
+  AppendAnswer(answer, keep_alive, to_head_, &out_);
   stream_.Set(limits_.write_time);
   const bool sent = co_await stream_.Write(out_);
   if (!sent) co_return false;

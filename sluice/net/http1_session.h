@@ -51,6 +51,8 @@ class Http1Session : public Session {
   [[nodiscard]] EventLoop& loop() { return stream_.loop(); }
   [[nodiscard]] Http1Stream& stream() { return stream_; }
   [[nodiscard]] const RequestHead& head() const { return head_; }
+  // The method is HEAD. Unlike head()'s views this lasts until the request is answered.
+  [[nodiscard]] bool to_head() const { return to_head_; }
   [[nodiscard]] const Http1Limits& limits() const { return limits_; }
   [[nodiscard]] const tcp::endpoint& peer() const { return peer_; }
   [[nodiscard]] bool draining() const { return draining_; }
@@ -64,6 +66,7 @@ class Http1Session : public Session {
   tcp::endpoint peer_;
   RequestHead head_;
   std::string out_;  // reused from answer to answer
+  bool to_head_ = false;
   bool idle_ = true;
   bool draining_ = false;
 };

@@ -70,6 +70,7 @@ class RawListener {
   ~RawListener() { Close(); }
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] int socket() const { return socket_; }
   [[nodiscard]] int Accept() const;  // a connected socket
   void Close();
 
