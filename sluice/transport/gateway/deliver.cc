@@ -1,0 +1,76 @@
+// The client's half of a GatewaySession: the upstream's answer on its way.
+#include <utility>
+
+#include "sluice/net/http1_body.h"
+#include "sluice/transport/gateway/session.h"
+
+namespace sluice::gateway {
+namespace {
+
+using net::Http1Stream;
+using net::Task;
+using PartState = Http1Stream::BodyPart::State;
+
+}  // namespace
+
+Task<bool> GatewaySession::Deliver() {
+  const bool asked_in_full = !pump_ || pump_->done();
+  const bool reusable = answer_.keep_alive && asked_in_full;
+  ClientHead how{.old_client = head().minor_version == 0};
+  const bool length_told = answer_.framing.kind != net::BodyFraming::Kind::kChunked &&
+                           answer_.framing.kind != net::BodyFraming::Kind::kUntilClose;
+  how.keep_alive = head().keep_alive && !draining() && asked_in_full && stream().body().done() &&
+                   (length_told || !how.old_client);
+  const bool in_chunks = SentInChunks(answer_, how);
+  out_.clear();
+  AppendClientHead(answer_, how, &upstream_limits_, &out_);
+  parts_.fields.Append(outcome_, upstream_limits_.policies, upstream_limits_.limits, &out_);
+  out_.append("\r\n");
+
+  upstream_->Clear();
+  upstream_->StartBody(answer_.framing);
+  Http1Stream::BodyPart part = upstream_->NextArrivedPart();
+  while (true) {
+    if (part.state == PartState::kBroken) {
+      // The client must see that the answer is not whole: no last chunk, no full length.
+      parts_.counters.upstream_errors.fetch_add(1, std::memory_order_relaxed);
+      if (!out_.empty()) co_await WriteToClient(out_);
+      stream().Abort();
+      co_return false;
+    }
+    const bool written = co_await WritePart(part, in_chunks);
+    if (!written) co_return false;
+    out_.clear();
+    if (upstream_->body().done()) break;
+    part = co_await upstream_->ReadBody(parts_.options.response_timeout);
+    if (left_) co_return false;
+  }
+  if (reusable && upstream_->idle() && asked_in_full) {
+    upstream_->EndHead();
+    parts_.pool.Keep(std::move(upstream_));
+  }
+  co_return how.keep_alive;
+}
+
+// The head, if it is still here, the content, and the end of the body if this was it.
+Task<bool> GatewaySession::WritePart(const Http1Stream::BodyPart& part, bool in_chunks) {
+  if (!in_chunks) co_return co_await WriteToClient(out_, part.content);
+  const bool last = upstream_->body().done();
+  if (part.content.empty()) {
+    co_return co_await WriteToClient(out_, last ? net::kLastChunk : std::string_view());
+  }
+  out_.append(net::ChunkLine(part.content.size()).view());
+  co_return co_await WriteToClient(out_, part.content,
+                                   last ? std::string_view("\r\n0\r\n\r\n") : net::kChunkEnd);
+}
+
+Task<bool> GatewaySession::WriteToClient(std::string_view first, std::string_view second,
+                                         std::string_view third) {
+  write_alarm_.Set(parts_.options.write_timeout);
+  const bool written = co_await stream().Write(first, second, third);
+  write_alarm_.Clear();
+  if (!written) left_ = true;
+  co_return !left_;
+}
+
+}  // namespace sluice::gateway

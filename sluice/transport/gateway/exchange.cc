@@ -1,0 +1,158 @@
+// The upstream's half of a GatewaySession: a request goes out, an answer's head comes back.
+#include <utility>
+
+#include "sluice/net/http1_body.h"
+#include "sluice/transport/gateway/session.h"
+
+namespace sluice::gateway {
+namespace {
+
+using net::Http1Stream;
+using net::Task;
+using PartState = Http1Stream::BodyPart::State;
+
+constexpr int kMaxInterimAnswers = 16;
+
+}  // namespace
+
+Task<GatewaySession::Trouble> GatewaySession::Exchange() {
+  pump_trouble_ = Trouble::kNone;
+  heard_ = false;
+  Trouble trouble = co_await Attempt(/*fresh=*/false);
+  if (trouble == Trouble::kNone || !retryable_ || left_) co_return trouble;
+  // Only a kept connection that died unused may be given another try: see Attempt().
+  if (trouble != Trouble::kUnreachable || upstream_ == nullptr) co_return trouble;
+  parts_.counters.retries.fetch_add(1, std::memory_order_relaxed);
+  co_return co_await Attempt(/*fresh=*/true);
+}
+
+// Leaves upstream_ set after kUnreachable exactly when the connection was a kept one and nothing
+// had come from it.
+Task<GatewaySession::Trouble> GatewaySession::Attempt(bool fresh) {
+  upstream_ = fresh ? nullptr : parts_.pool.TakeIdle(/*sure=*/!retryable_);
+  const bool kept = upstream_ != nullptr;
+  if (!kept) {
+    const Trouble trouble = co_await Connect();
+    if (trouble != Trouble::kNone) co_return trouble;
+  }
+  Trouble trouble = co_await SendRequest();
+  if (trouble == Trouble::kNone) trouble = co_await ReadAnswerHead();
+  const bool untouched = kept && !heard_ && upstream_->buffer().empty();
+  if (trouble != Trouble::kNone && !untouched) {
+    co_await StopPump();
+    upstream_.reset();
+  }
+  co_return trouble;
+}
+
+Task<GatewaySession::Trouble> GatewaySession::Connect() {
+  Trouble trouble = Trouble::kUnreachable;
+  for (const net::tcp::endpoint& endpoint : parts_.pool.endpoints()) {
+    upstream_ = parts_.pool.Make();
+    upstream_->Set(parts_.options.connect_timeout);
+    const bool connected = co_await upstream_->Connect(endpoint);
+    if (left_) trouble = Trouble::kClientLeft;
+    if (connected && !left_) co_return Trouble::kNone;
+    if (upstream_->timed_out()) trouble = Trouble::kTimeout;
+    upstream_.reset();
+    if (left_) break;
+  }
+  co_return trouble;
+}
+
+// The head, and what has arrived of the body, in one write. A body that goes on is pumped.
+Task<GatewaySession::Trouble> GatewaySession::SendRequest() {
+  upstream_->Set(parts_.options.response_timeout);
+  Http1Stream::BodyPart part{{}, PartState::kEnded};
+  std::string_view after;
+  if (!stream().body().done()) {
+    // From here on the head, and all views into it, are gone.
+    const bool wants_permission = head().expect_continue;
+    part = stream().NextArrivedPart();
+    if (part.state == PartState::kBroken) co_return Trouble::kClientBody;
+    const bool whole = stream().body().done();
+    if (wants_permission && !whole && part.content.empty()) {
+      const bool asked = co_await SendContinue();
+      if (!asked) co_return Trouble::kClientLeft;
+    }
+    if (in_chunks_ && !part.content.empty()) {
+      out_.append(net::ChunkLine(part.content.size()).view());
+      after = whole ? std::string_view("\r\n0\r\n\r\n") : net::kChunkEnd;
+    } else if (in_chunks_ && whole) {
+      after = net::kLastChunk;
+    }
+  }
+  const bool sent = co_await upstream_->Write(out_, part.content, after);
+  if (left_) co_return Trouble::kClientLeft;
+  if (sent && !stream().body().done()) pump_.emplace(PumpBody());
+  // An upstream that takes no more may have answered early: the answer decides.
+  co_return Trouble::kNone;
+}
+
+Task<void> GatewaySession::PumpBody() {
+  while (true) {
+    const Http1Stream::BodyPart part = co_await stream().ReadBody(parts_.options.body_timeout);
+    if (part.state == PartState::kBroken) {
+      pump_trouble_ = stream().body().bad() ? Trouble::kClientBody : Trouble::kClientLeft;
+      upstream_->Abort();
+      co_return;
+    }
+    if (part.state == PartState::kEnded) break;
+    upstream_->Set(parts_.options.response_timeout);
+    bool sent = false;
+    if (in_chunks_) {
+      const net::ChunkLine line(part.content.size());
+      sent = co_await upstream_->Write(line.view(), part.content, net::kChunkEnd);
+    } else {
+      sent = co_await upstream_->Write(part.content);
+    }
+    if (!sent) co_return;
+  }
+  if (in_chunks_) co_await upstream_->Write(net::kLastChunk);
+}
+
+// The answer is there or will never be: what is left of the request's body is not sent any more.
+Task<void> GatewaySession::StopPump() {
+  if (!pump_) co_return;
+  if (!pump_->done()) {
+    stream().CancelWait();
+    upstream_->Abort();
+  }
+  co_await std::move(*pump_);
+  pump_.reset();
+}
+
+GatewaySession::Trouble GatewaySession::WhyEnded() const {
+  if (left_) return Trouble::kClientLeft;
+  if (pump_trouble_ != Trouble::kNone) return pump_trouble_;
+  return upstream_->timed_out() ? Trouble::kTimeout : Trouble::kUnreachable;
+}
+
+Task<GatewaySession::Trouble> GatewaySession::ReadAnswerHead() {
+  for (int i = 0; i <= kMaxInterimAnswers; ++i) {
+    const Http1Stream::HeadState state =
+        co_await upstream_->ReadHead(limits().head, parts_.options.response_timeout);
+    if (state == Http1Stream::HeadState::kEnded) co_return WhyEnded();
+    heard_ = true;
+    if (state == Http1Stream::HeadState::kBad) co_return Trouble::kBadAnswer;
+    const net::HeadProblem problem =
+        net::ParseResponseHead(upstream_->head_bytes(), to_head(), &answer_);
+    // Nobody asked for another protocol: Upgrade is not passed on.
+    if (!problem.ok() || answer_.status == 101) co_return Trouble::kBadAnswer;
+    if (answer_.status >= 200) co_return Trouble::kNone;
+    const bool passed = co_await PassInterim();
+    if (!passed) co_return Trouble::kClientLeft;
+    upstream_->Set(parts_.options.response_timeout);
+  }
+  co_return Trouble::kBadAnswer;
+}
+
+// RFC 9110 (15.2): interim answers are passed on, apart from a 100, which the gateway gave itself.
+Task<bool> GatewaySession::PassInterim() {
+  if (answer_.status == 100 || head().minor_version == 0) co_return true;
+  out_.clear();
+  AppendInterimHead(answer_, &out_);
+  co_return co_await WriteToClient(out_);
+}
+
+}  // namespace sluice::gateway

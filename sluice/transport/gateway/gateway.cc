@@ -1,0 +1,57 @@
+#include "sluice/transport/gateway/gateway.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace sluice::gateway {
+
+absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(net::EventLoops& loops,
+                                                        std::span<Limiter* const> limiters,
+                                                        const GatewayOptions& options) {
+  assert(limiters.size() == loops.size());
+  absl::StatusOr<std::vector<net::tcp::endpoint>> upstream = net::Resolve(options.upstream);
+  if (!upstream.ok()) return upstream.status();
+
+  auto gateway = std::unique_ptr<Gateway>(new Gateway(loops));
+  const auto share = [&](std::size_t all) { return std::max<std::size_t>(1, all / loops.size()); };
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    gateway->parts_.push_back(std::make_shared<LoopParts>(
+        loops[i], *limiters[i],
+        UpstreamPool::Options{.endpoints = *upstream,
+                              .max_connections = share(options.upstream_connections),
+                              .max_idle = share(options.kept_upstream_connections),
+                              .idle_timeout = options.upstream_idle_timeout},
+        options));
+  }
+  auto server = net::TcpServer::Start(
+      loops, options.listen, {.max_connections = options.connections},
+      [parts = gateway->parts_](net::EventLoop& loop, net::Socket socket) {
+        return std::make_unique<GatewaySession>(loop, std::move(socket), *parts[loop.index()]);
+      });
+  if (!server.ok()) return server.status();
+  gateway->server_ = *std::move(server);
+  return gateway;
+}
+
+Gateway::~Gateway() { Drain(Duration::zero()); }
+
+Gateway::Counters Gateway::counters() const {
+  Counters sum;
+  for (const std::shared_ptr<LoopParts>& parts : parts_) {
+    sum.requests += parts->counters.requests.load(std::memory_order_relaxed);
+    sum.upstream_errors += parts->counters.upstream_errors.load(std::memory_order_relaxed);
+    sum.retries += parts->counters.retries.load(std::memory_order_relaxed);
+    sum.client_left += parts->counters.client_left.load(std::memory_order_relaxed);
+  }
+  if (server_) sum.connections = server_->connections();
+  return sum;
+}
+
+void Gateway::Drain(Duration limit) {
+  if (server_) server_->Drain(limit);
+  // Sockets are closed by the thread that they belong to.
+  loops_.OnEach([this](net::EventLoop& loop) { parts_[loop.index()]->pool.Close(); });
+}
+
+}  // namespace sluice::gateway

@@ -1,0 +1,58 @@
+// The gateway: a reverse proxy for HTTP/1.1 that answers 429 itself. All loops together.
+//
+//   auto gateway = Gateway::Start(loops, limiters, options);   // limiters[i] belongs to loops[i]
+//   ...
+//   (*gateway)->Drain(10s);                                    // then loops.Stop()
+//
+// What a request goes through is told in session.h; what it may cost at most in options.h.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sluice/limiter/limiter.h"
+#include "sluice/net/event_loops.h"
+#include "sluice/net/tcp_server.h"
+#include "sluice/transport/gateway/options.h"
+#include "sluice/transport/gateway/session.h"
+
+namespace sluice::gateway {
+
+class Gateway {
+ public:
+  struct Counters {
+    std::uint64_t requests = 0;
+    std::uint64_t upstream_errors = 0;
+    std::uint64_t retries = 0;
+    std::uint64_t client_left = 0;
+    std::uint64_t connections = 0;  // of clients, open now
+  };
+
+  // Resolves the upstream, once, and listens. `loops` and `limiters`, one for each loop, outlive
+  // the gateway. The loops may run already. Errors: as net::Listen and net::Resolve.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Gateway>> Start(
+      net::EventLoops& loops, std::span<Limiter* const> limiters, const GatewayOptions& options);
+  Gateway(const Gateway&) = delete;
+  Gateway& operator=(const Gateway&) = delete;
+  ~Gateway();  // as Drain(0)
+
+  [[nodiscard]] const net::tcp::endpoint& endpoint() const { return server_->endpoint(); }
+  [[nodiscard]] Counters counters() const;  // from any thread
+
+  // Stops accepting, answers what was asked with `Connection: close`, for at most `limit`, then
+  // breaks off what is left. Returns when no connection is open. Not from a loop's thread.
+  void Drain(Duration limit);
+
+ private:
+  explicit Gateway(net::EventLoops& loops) : loops_(loops) {}
+
+  net::EventLoops& loops_;
+  std::vector<std::shared_ptr<LoopParts>> parts_;  // of each loop
+  std::unique_ptr<net::TcpServer> server_;
+};
+
+}  // namespace sluice::gateway

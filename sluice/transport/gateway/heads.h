@@ -1,0 +1,52 @@
+// The heads that the gateway writes: a request's for the upstream, an answer's for the client.
+//
+//   client's request                     upstream's request
+//   GET http://a/x?y HTTP/1.1            GET /x?y HTTP/1.1          origin form
+//   Host: b                              Host: a                    of the target, if that is
+//   absolute Connection: keep-alive, X-One        --                         belongs to one
+//   connection only X-One: 1                             --                         likewise:
+//   Connection names it X-Forwarded-For: 9.9.9.9             X-Forwarded-For: 9.9.9.9, 10.0.0.7
+//
+// Fields that are passed on keep their spelling and order; lines that stand side by side are copied
+// together. Fields of one connection (RFC 9110, 7.6.1) stay on it: Connection and what it names,
+// Keep-Alive, Proxy-Connection, TE, Trailer, Transfer-Encoding, Upgrade. Connection can not name
+// Host and Content-Length away. Cost: one look at each field, one copy; no allocation.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sluice/net/http1_parser.h"
+
+namespace sluice::gateway {
+
+// Appends the head of the request to the upstream. `peer` is the address that the request came
+// from; `default_host` stands in where HTTP/1.0 names none. Expect is left out: the gateway itself
+// tells the client to go on.
+void AppendUpstreamHead(const net::RequestHead& head, std::string_view peer,
+                        std::string_view default_host, std::string* out);
+
+// What an upstream said in the fields that the gateway writes, too; several lines are one list.
+struct UpstreamLimits {
+  std::string policies;  // RateLimit-Policy
+  std::string limits;    // RateLimit
+};
+
+// How the answer goes on to the client.
+struct ClientHead {
+  bool keep_alive = true;   // the client's connection
+  bool old_client = false;  // HTTP/1.0, which knows no chunks and has to be told of keep-alive
+};
+
+// Appends status line and fields without the empty line, so that more can be added, and fills
+// `*upstream_limits`.
+void AppendClientHead(const net::ResponseHead& head, const ClientHead& how,
+                      UpstreamLimits* upstream_limits, std::string* out);
+
+// Appends a whole interim answer (1xx).
+void AppendInterimHead(const net::ResponseHead& head, std::string* out);
+
+// Whether the answer's body has to be sent in chunks.
+[[nodiscard]] bool SentInChunks(const net::ResponseHead& head, const ClientHead& how);
+
+}  // namespace sluice::gateway

@@ -1,0 +1,37 @@
+// What the gateway is told: where it listens, where it forwards to, and every bound. The defaults
+// are those of the configuration.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "sluice/base/time.h"
+#include "sluice/net/address.h"
+
+namespace sluice::gateway {
+
+struct GatewayOptions {
+  net::HostPort listen;
+  net::HostPort upstream;
+
+  // Times.
+  Duration connect_timeout = std::chrono::seconds(2);    // to the upstream; also for a free place
+  Duration response_timeout = std::chrono::seconds(60);  // until the answer begins, between parts
+  Duration idle_timeout = std::chrono::seconds(60);    // of a client's connection between requests
+  Duration header_timeout = std::chrono::seconds(10);  // from a head's first byte to its last
+  Duration body_timeout = std::chrono::seconds(30);    // for each wait within a request's body
+  Duration write_timeout = std::chrono::seconds(60);   // for a client that reads nothing
+  Duration upstream_idle_timeout = std::chrono::seconds(30);  // of a kept upstream connection
+
+  // Bounds, of all loops together; each loop has its even share.
+  std::size_t connections = 10'000;          // of clients
+  std::size_t upstream_connections = 1'000;  // in use or kept; a request waits for a free one
+  std::size_t kept_upstream_connections = 256;
+
+  // Of the head of a request or an answer.
+  std::size_t header_bytes = std::size_t{32} * 1024;
+  std::size_t header_fields = 100;
+};
+
+}  // namespace sluice::gateway

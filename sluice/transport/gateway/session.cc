@@ -1,0 +1,213 @@
+#include "sluice/transport/gateway/session.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "sluice/net/await.h"
+#include "sluice/rule/path.h"
+#include "sluice/transport/problem.h"
+
+namespace sluice::gateway {
+namespace {
+
+using namespace std::chrono_literals;
+using net::Http1Stream;
+using net::Task;
+using PartState = Http1Stream::BodyPart::State;
+
+constexpr Duration kSlow = 100ms;
+
+IpAddress AddressOf(const net::asio::ip::address& address) {
+  if (address.is_v4()) return IpAddress::V4(address.to_v4().to_uint());
+  const auto raw = address.to_v6().to_bytes();
+  std::array<std::uint8_t, 16> bytes{};
+  std::copy(raw.begin(), raw.end(), bytes.begin());
+  return IpAddress::FromBytes(bytes);
+}
+
+// RFC 9110 (9.2.2).
+bool IsIdempotent(std::string_view method) {
+  for (const std::string_view safe : {"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"}) {
+    if (method == safe) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+LoopParts::LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask,
+                     UpstreamPool::Options pool_options, GatewayOptions gateway_options)
+    : limiter(limiter_to_ask),
+      options(std::move(gateway_options)),
+      limits{.head = {.max_bytes = options.header_bytes, .max_fields = options.header_fields},
+             .idle_time = options.idle_timeout,
+             .head_time = options.header_timeout,
+             .body_time = options.body_timeout,
+             .write_time = options.write_timeout},
+      upstream_name(options.upstream.host.find(':') == std::string::npos
+                        ? options.upstream.host + ":" + std::to_string(options.upstream.port)
+                        : "[" + options.upstream.host +
+                              "]:" + std::to_string(options.upstream.port)),
+      pool(loop, std::move(pool_options)) {}
+
+// Whatever way a request ends, what it holds comes back.
+class GatewaySession::Running {
+ public:
+  explicit Running(GatewaySession& session) : session_(session) {}
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    session_.slow_alarm_.Clear();
+    session_.renew_alarm_.Clear();
+    if (std::exchange(session_.watching_, false)) {
+      session_.loop().hangups().Unwatch(session_.stream().socket().native_handle());
+    }
+    if (session_.left_)
+      session_.parts_.counters.client_left.fetch_add(1, std::memory_order_relaxed);
+    session_.parts_.limiter.Finish(session_.outcome_);
+  }
+
+ private:
+  GatewaySession& session_;
+};
+
+GatewaySession::GatewaySession(net::EventLoop& loop, net::Socket socket, LoopParts& parts)
+    : Http1Session(loop, std::move(socket), parts.limits),
+      parts_(parts),
+      peer_address_(AddressOf(peer().address())),
+      peer_text_(peer_address_.ToString()),
+      place_(loop, parts.pool),
+      hold_timer_(loop.context()),
+      slow_alarm_(*this, loop.deadlines()),
+      write_alarm_(*this, loop.deadlines()),
+      renew_alarm_(*this, loop.deadlines()) {}
+
+void GatewaySession::EndNow() {
+  left_ = true;
+  hold_timer_.cancel();
+  parts_.pool.GiveUp(place_);
+  if (upstream_) upstream_->Abort();
+  stream().Abort();
+}
+
+void GatewaySession::WatchClient() {
+  if (std::exchange(watching_, true)) return;
+  loop().hangups().Watch(stream().socket().native_handle(), *this);
+}
+
+void GatewaySession::RenewSlots() {
+  parts_.limiter.Renew(outcome_);
+  renew_alarm_.Set(renew_every_);
+}
+
+Task<bool> GatewaySession::ServeRequest() {
+  if (!PathIsClear()) {
+    co_return co_await Send(net::ProblemAnswer(400, "the path has more than one reading"));
+  }
+  Decide();
+  const Running running(*this);
+  if (!outcome_.allowed()) co_return co_await Deny();
+  if (outcome_.answer == Answer::kDelayed) {
+    const bool still_there = co_await Hold();
+    if (!still_there) co_return false;
+  }
+  slow_alarm_.Set(kSlow);
+  co_return co_await Forward();
+}
+
+// A path that the rules could read otherwise than the upstream does is no one's business there.
+bool GatewaySession::PathIsClear() {
+  if (head().path == "*") return true;  // OPTIONS of the server as a whole
+  path_buffer_.resize(std::max(path_buffer_.size(), PathBufferSize(head().path.size())));
+  return NormalizePath(head().path, path_buffer_).ok();
+}
+
+void GatewaySession::Decide() {
+  fields_.clear();
+  for (const net::Field& field : head().fields) fields_.push_back({field.name, field.value});
+  parts_.limiter.Check({.method = head().method,
+                        .target = head().path,
+                        .host = head().host,
+                        .peer = peer_address_,
+                        .headers = fields_},
+                       outcome_);
+  parts_.counters.requests.fetch_add(1, std::memory_order_relaxed);
+  Duration ttl = Duration::max();
+  bool slots = false;
+  for (const Claim& claim : outcome_.claims) {
+    const auto* limit = std::get_if<concurrency::Limit>(claim.limit);
+    if (limit == nullptr || claim.receipt.units == 0) continue;
+    slots = true;
+    if (limit->slot_ttl > Duration{0}) ttl = std::min(ttl, limit->slot_ttl);
+  }
+  if (slots) WatchClient();
+  renew_every_ = ttl / 3;
+  if (ttl != Duration::max()) renew_alarm_.Set(renew_every_);
+}
+
+Task<bool> GatewaySession::Deny() {
+  denial_.status = transport::DenialStatus(outcome_);
+  denial_.content_type = "application/problem+json";
+  denial_.body.clear();
+  transport::AppendDenialBody(outcome_, &denial_.body);
+  denial_.more_fields.clear();
+  transport::AppendDenialFields(outcome_, &denial_.more_fields);
+  parts_.fields.Append(outcome_, &denial_.more_fields);
+  co_return co_await Send(denial_);
+}
+
+// Waits for the request's instant. False: the client did not.
+Task<bool> GatewaySession::Hold() {
+  WatchClient();
+  hold_timer_.expires_after(outcome_.delay);
+  co_await net::Await<net::error_code>(
+      [this](auto done) { hold_timer_.async_wait(std::move(done)); });
+  if (left_) parts_.limiter.Undo(outcome_);
+  co_return !left_;
+}
+
+Task<bool> GatewaySession::Forward() {
+  retryable_ = !head().framing.has_body() && IsIdempotent(head().method);
+  in_chunks_ = head().framing.kind == net::BodyFraming::Kind::kChunked;
+  out_.clear();
+  AppendUpstreamHead(head(), peer_text_, parts_.upstream_name, &out_);
+
+  const bool entered = co_await parts_.pool.Enter(place_, parts_.options.connect_timeout);
+  if (!entered) co_return co_await Tell(left_ ? Trouble::kClientLeft : Trouble::kBusy);
+  const Trouble trouble = co_await Exchange();
+  bool again = false;
+  if (trouble == Trouble::kNone) again = co_await Deliver();
+  co_await StopPump();
+  upstream_.reset();
+  parts_.pool.Leave();
+  if (trouble != Trouble::kNone) again = co_await Tell(trouble);
+  co_return again && !left_;
+}
+
+Task<bool> GatewaySession::Tell(Trouble trouble) {
+  if (trouble == Trouble::kClientLeft || left_) co_return false;
+  if (trouble == Trouble::kClientBody) {
+    co_return co_await Send(net::ProblemAnswer(400, "the request's body is out of form"));
+  }
+  parts_.counters.upstream_errors.fetch_add(1, std::memory_order_relaxed);
+  net::Answer answer;
+  switch (trouble) {
+    case Trouble::kBusy:
+      answer = net::ProblemAnswer(503, "all connections to the upstream are in use");
+      break;
+    case Trouble::kTimeout:
+      answer = net::ProblemAnswer(504, "the upstream did not answer in time");
+      break;
+    case Trouble::kBadAnswer:
+      answer = net::ProblemAnswer(502, "the upstream's answer can not be read");
+      break;
+    default:
+      answer = net::ProblemAnswer(502, "the upstream can not be reached");
+  }
+  parts_.fields.Append(outcome_, &answer.more_fields);
+  co_return co_await Send(answer);
+}
+
+}  // namespace sluice::gateway

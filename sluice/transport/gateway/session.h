@@ -1,0 +1,140 @@
+// One client's connection through the gateway: each request is decided on, then forwarded or
+// refused.
+//
+//   request -> Limiter::Check -> kLimited, ...:  429 and its kind; the upstream hears nothing
+//                             -> kDelayed:       held until its instant      (client leaves: Undo)
+//                             -> kAllowed:       a place in the pool, a connection, the request's
+//                                                head and body there, the answer's back
+//                             <- Limiter::Finish when the answer ended or anybody left
+//
+// A charge stays also where the upstream could not be reached: the request was admitted.
+//
+// Bodies stream in both directions at once, 64 KiB each in memory at most: who sends waits for who
+// reads. A small request or answer leaves in one write. In steady state nothing is allocated.
+//
+// A request without a body and with an idempotent method (RFC 9110, 9.2.2) that met a kept
+// connection which had died is sent once more, on a new one, as long as no byte of an answer has
+// come.
+//
+// That a client has left is noticed at once while its request is held or holds a concurrency slot,
+// else after a tenth of a second: a fast answer is not worth the two system calls.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sluice/limiter/limiter.h"
+#include "sluice/net/hangup_watch.h"
+#include "sluice/net/http1_session.h"
+#include "sluice/transport/gateway/heads.h"
+#include "sluice/transport/gateway/options.h"
+#include "sluice/transport/gateway/upstream_pool.h"
+#include "sluice/transport/headers.h"
+
+namespace sluice::gateway {
+
+// Counted by one loop, read by anybody.
+struct LoopCounters {
+  std::atomic<std::uint64_t> requests = 0;         // that were decided on
+  std::atomic<std::uint64_t> upstream_errors = 0;  // answered 502, 503 or 504, or broken off
+  std::atomic<std::uint64_t> retries = 0;          // on a fresh connection
+  std::atomic<std::uint64_t> client_left = 0;      // before its answer ended
+};
+
+// What the sessions of one loop share.
+struct LoopParts {
+  LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask, UpstreamPool::Options pool_options,
+            GatewayOptions gateway_options);
+
+  Limiter& limiter;
+  const GatewayOptions options;
+  net::Http1Limits limits;
+  std::string upstream_name;  // for Host, where a client names none
+  UpstreamPool pool;
+  transport::RateLimitFields fields;
+  LoopCounters counters;
+};
+
+class GatewaySession final : public net::Http1Session, private net::HangupWatch::Watcher {
+ public:
+  // `parts` outlives the session.
+  GatewaySession(net::EventLoop& loop, net::Socket socket, LoopParts& parts);
+
+  void Abort() override { EndNow(); }
+
+ private:
+  // Why there is no answer of the upstream's to pass on.
+  enum class Trouble : std::uint8_t {
+    kNone,
+    kBusy,         // no place in the pool
+    kUnreachable,  // refused, reset, ended early
+    kTimeout,
+    kBadAnswer,   // not HTTP/1.1
+    kClientBody,  // the request's body is out of form or broke off
+    kClientLeft,
+  };
+  class Running;  // a request in progress
+
+  net::Task<bool> ServeRequest() override;
+  [[nodiscard]] bool PathIsClear();
+  void Decide();
+  net::Task<bool> Deny();
+  net::Task<bool> Hold();
+  net::Task<bool> Forward();
+  net::Task<bool> Tell(Trouble trouble);
+
+  net::Task<Trouble> Exchange();
+  net::Task<Trouble> Attempt(bool fresh);
+  net::Task<Trouble> Connect();
+  net::Task<Trouble> SendRequest();
+  net::Task<void> PumpBody();
+  net::Task<void> StopPump();
+  net::Task<Trouble> ReadAnswerHead();
+  [[nodiscard]] Trouble WhyEnded() const;
+  net::Task<bool> PassInterim();
+
+  net::Task<bool> Deliver();
+  net::Task<bool> WritePart(const net::Http1Stream::BodyPart& part, bool in_chunks);
+  net::Task<bool> WriteToClient(std::string_view first, std::string_view second = {},
+                                std::string_view third = {});
+
+  void WatchClient();
+  void OnHangup() override { EndNow(); }
+  void EndNow();
+  void RenewSlots();
+
+  LoopParts& parts_;
+  IpAddress peer_address_;
+  std::string peer_text_;
+  std::vector<sluice::Field> fields_;  // of the request, as the engine wants them
+  std::vector<char> path_buffer_;
+  Outcome outcome_;
+  std::string out_;  // heads on their way out
+  net::Answer denial_;
+
+  UpstreamPool::Place place_;
+  UpstreamPool::Connection upstream_;
+  net::ResponseHead answer_;
+  UpstreamLimits upstream_limits_;
+  std::optional<net::Task<void>> pump_;  // sends a long body while the answer is awaited
+  Trouble pump_trouble_ = Trouble::kNone;
+
+  bool heard_ = false;      // a head, be it an interim one, has come from the upstream
+  bool in_chunks_ = false;  // the request's body
+  bool retryable_ = false;
+  bool left_ = false;  // the client, or the server's patience
+  bool watching_ = false;
+
+  net::Timer hold_timer_;
+  // The request takes long: watch the client. The client does not read. The slots need renewal.
+  net::Alarm<GatewaySession, &GatewaySession::WatchClient> slow_alarm_;
+  net::Alarm<GatewaySession, &GatewaySession::EndNow> write_alarm_;
+  net::Alarm<GatewaySession, &GatewaySession::RenewSlots> renew_alarm_;
+  Duration renew_every_{0};
+};
+
+}  // namespace sluice::gateway

@@ -1,0 +1,108 @@
+// The connections of one loop to the upstream: kept open between requests, bounded in number.
+//
+//   request -> Enter(): a place  -> TakeIdle(), or connect anew -> Keep() or drop -> Leave()
+//                  |                    ^ the one used last: the others can grow cold and be closed
+//                  `- all taken: waits in order, for a bounded time
+//
+// A kept connection may die at any moment; who takes one must be ready for that. Once a second the
+// pool closes those that were idle for too long or that the upstream has closed.
+//
+// Bound: connections in use and kept together are at most `max_connections`. For one thread.
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "sluice/base/time.h"
+#include "sluice/net/address.h"
+#include "sluice/net/deadlines.h"
+#include "sluice/net/http1_stream.h"
+
+namespace sluice::gateway {
+
+class UpstreamPool {
+ public:
+  struct Options {
+    std::vector<net::tcp::endpoint> endpoints;  // tried in order
+    std::size_t max_connections = 1;
+    std::size_t max_idle = 0;
+    Duration idle_timeout{0};
+  };
+  using Connection = std::unique_ptr<net::Http1Stream>;
+
+  // One request's claim to a connection.
+  class Place;
+
+  UpstreamPool(net::EventLoop& loop, Options options);
+  ~UpstreamPool();
+
+  // False: nothing became free within `patience`, or the place was given up.
+  net::Task<bool> Enter(Place& place, Duration patience);
+  // With this a waiting Enter() ends.
+  void GiveUp(Place& place);
+  // After an Enter() that succeeded, once the connection was kept or dropped.
+  void Leave();
+
+  // A kept connection; null if there is none. `sure`: one that was alive a moment ago, for a
+  // request that can not be sent twice.
+  Connection TakeIdle(bool sure);
+  // A connection to be, for Connect() to each of endpoints().
+  Connection Make();
+  [[nodiscard]] const std::vector<net::tcp::endpoint>& endpoints() const {
+    return options_.endpoints;
+  }
+  // For the next request. The connection must be between two messages.
+  void Keep(Connection connection);
+
+  // Closes what is kept, keeps nothing from now on.
+  void Close();
+
+  [[nodiscard]] std::size_t in_use() const { return in_use_; }
+  [[nodiscard]] std::size_t idle() const { return idle_.size(); }
+
+ private:
+  struct Kept {
+    Connection connection;
+    std::uint64_t since;  // in sweeps
+  };
+  class Sweeper final : public net::Deadline {
+   public:
+    explicit Sweeper(UpstreamPool& pool);
+    void OnDeadline() override;
+
+   private:
+    UpstreamPool& pool_;
+  };
+
+  void Sweep();
+  void Resume(Place& place);
+
+  net::EventLoop& loop_;
+  const Options options_;
+  std::size_t in_use_ = 0;
+  std::vector<Kept> idle_;  // the one used last is the last
+  std::list<Place*> waiting_;
+  std::uint64_t sweeps_ = 0;
+  bool closed_ = false;
+  Sweeper sweeper_;
+};
+
+class UpstreamPool::Place final : public net::Deadline {
+ public:
+  Place(net::EventLoop& loop, UpstreamPool& pool) : Deadline(loop.deadlines()), pool_(pool) {}
+  void OnDeadline() override { pool_.GiveUp(*this); }
+
+ private:
+  friend class UpstreamPool;
+  struct Turn;  // waits for it
+
+  UpstreamPool& pool_;
+  std::list<Place*>::iterator in_line_;
+  std::coroutine_handle<> waiter_;
+  bool granted_ = false;
+};
+
+}  // namespace sluice::gateway
