@@ -29,18 +29,18 @@ class Random {
   std::uint64_t state_;
 };
 
-// Writes the key of client `number`, 45 bytes: api_key:ck_live_XXXXXXXXXXXXXXXX|route:/v1/orders.
+// Writes the key of client `number`, 45 bytes: api_key:ck_live_XXXXXXXX|route:/v1/order/item.
 class KeyText {
  public:
   KeyText() {
-    constexpr std::string_view kForm = "api_key:ck_live_0000000000000000|route:/v1/or";
+    constexpr std::string_view kForm = "api_key:ck_live_00000000|route:/v1/order/item";
     static_assert(kForm.size() == 45);
     std::copy(kForm.begin(), kForm.end(), text_.begin());
   }
   std::string_view Of(std::uint64_t number) {
     static constexpr char kDigits[] = "0123456789abcdef";
-    for (int i = 0; i < 16; ++i) {
-      text_[static_cast<std::size_t>(31 - i)] = kDigits[number & 15];
+    for (int i = 0; i < 8; ++i) {
+      text_[static_cast<std::size_t>(23 - i)] = kDigits[number & 15];
       number >>= 4;
     }
     return {text_.data(), text_.size()};

@@ -32,7 +32,7 @@ void Limiter::Check(std::span<const LimitRequest> requests, std::span<Outcome> o
 void Limiter::CheckBatch(std::span<const LimitRequest> requests, std::span<Outcome> outcomes,
                          Now now) {
   scratch_.Clear();
-  counted_.clear();
+  keys_.clear();
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Prepare(requests[i], outcomes[i]);
     outcomes[i].now = now;
@@ -54,17 +54,19 @@ void Limiter::Prepare(const LimitRequest& request, Outcome& outcome) {
 
   bool refused = false;  // before any counter is asked: nothing is charged then
   for (const Matched& matched : scratch_.matched()) {
-    refused = refused || (matched.outcome != MatchOutcome::kCounts &&
-                          matched.rule->mode == RuleMode::kEnforce);
-    RuleResult& result = outcome.results.emplace_back(RuleResult{.rule = matched.rule,
-                                                                 .match = matched.outcome,
-                                                                 .rule_index = matched.rule_index,
-                                                                 .limit_index = matched.limit_index,
-                                                                 .missing = matched.missing});
-    if (matched.outcome != MatchOutcome::kCounts) continue;
+    RuleResult& result = outcome.results.emplace_back();
+    result.rule = matched.rule;
+    result.match = matched.outcome;
+    result.rule_index = matched.rule_index;
+    result.limit_index = matched.limit_index;
+    result.missing = matched.missing;
+    if (matched.outcome != MatchOutcome::kCounts) {
+      refused = refused || matched.rule->mode == RuleMode::kEnforce;
+      continue;
+    }
     result.claim = static_cast<std::int32_t>(outcome.claims.size());
-    outcome.claims.push_back(ClaimOf(matched, request));
-    counted_.push_back(matched);
+    FillClaim(matched, request, outcome.claims.emplace_back());
+    keys_.push_back(matched.key);
   }
   if (refused) {
     for (Claim& claim : outcome.claims) {
@@ -76,21 +78,24 @@ void Limiter::Prepare(const LimitRequest& request, Outcome& outcome) {
 // All of a batch in one loop: a hash is a chain of dependent rounds, and those of independent keys
 // overlap.
 void Limiter::HashKeys(std::span<Outcome> outcomes) {
-  auto matched = counted_.begin();
+  auto key = keys_.begin();
   for (Outcome& outcome : outcomes) {
-    for (Claim& claim : outcome.claims) claim.key = parts_.hash_key(scratch_.KeyOf(*matched++));
+    for (Claim& claim : outcome.claims) claim.key = parts_.hash_key(scratch_.BytesOf(*key++));
   }
 }
 
-Claim Limiter::ClaimOf(const Matched& matched, const LimitRequest& request) const {
+// All but the key.
+void Limiter::FillClaim(const Matched& matched, const LimitRequest& request, Claim& claim) const {
   const Rule& rule = *matched.rule;
-  ClaimKind kind = rule.mode == RuleMode::kShadow ? ClaimKind::kShadow : ClaimKind::kBinding;
-  if (request.look) kind = ClaimKind::kLook;
-  return {.limit = &rule.limits[matched.limit_index].limit,
-          .limit_id = rules_->IdOf(matched.rule_index, matched.limit_index),
-          .kind = kind,
-          .charge_denied = rule.charge_denied && !request.look,
-          .cost = matched.cost};
+  claim.limit = &rule.limits[matched.limit_index].limit;
+  claim.limit_id = rules_->IdOf(matched.rule_index, matched.limit_index);
+  claim.cost = matched.cost;
+  if (request.look) {
+    claim.kind = ClaimKind::kLook;
+    return;
+  }
+  claim.charge_denied = rule.charge_denied;
+  if (rule.mode == RuleMode::kShadow) claim.kind = ClaimKind::kShadow;
 }
 
 void Limiter::Finish(Outcome& outcome) {

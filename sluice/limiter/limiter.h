@@ -74,14 +74,14 @@ class Limiter {
   void CheckBatch(std::span<const LimitRequest> requests, std::span<Outcome> outcomes, Now now);
   void Prepare(const LimitRequest& request, Outcome& outcome);
   void HashKeys(std::span<Outcome> outcomes);
-  [[nodiscard]] Claim ClaimOf(const Matched& matched, const LimitRequest& request) const;
+  void FillClaim(const Matched& matched, const LimitRequest& request, Claim& claim) const;
 
   Parts parts_;
   // Counted by a block of this limiter's own, so that outcomes on other threads do not fight for
   // one reference count.
   std::shared_ptr<const ActiveRules> rules_;
   RuleSet::Scratch scratch_;
-  std::vector<Matched> counted_;  // of the whole batch, in the order of its claims
+  std::vector<KeySpan> keys_;  // of the whole batch, in the order of its claims
   std::array<ClaimGroup, Store::kMaxBatch> groups_;
 };
 

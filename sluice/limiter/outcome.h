@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "sluice/limiter/active_rules.h"
 #include "sluice/rule/rule_set.h"
 #include "sluice/store/store.h"
@@ -43,8 +43,8 @@ struct Outcome {
   Duration retry_after{0};  // kLimited: the longest of all denying rules; kNever; kUnknown
   Now now{};                // when it was decided
 
-  absl::InlinedVector<RuleResult, 4> results;  // the rules that met the request, in order
-  absl::InlinedVector<Claim, 4> claims;
+  std::vector<RuleResult> results;  // the rules that met the request, in order
+  std::vector<Claim> claims;
   std::shared_ptr<const ActiveRules> rules;
 
   [[nodiscard]] bool allowed() const { return answer <= Answer::kDelayed; }
@@ -70,9 +70,8 @@ struct Outcome {
     answer = Answer::kAllowed;
     decisive = -1;
     delay = retry_after = Duration{0};
-    // Not clear(), which would give the room back where there are more than fit inline.
-    results.erase(results.begin(), results.end());
-    claims.erase(claims.begin(), claims.end());
+    results.clear();
+    claims.clear();
   }
 };
 

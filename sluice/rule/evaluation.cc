@@ -2,18 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 
 namespace sluice {
 namespace {
 
-// Lengths before the bytes; the top bit tells a fallback part from a part of the same bytes.
-void AppendLength(std::size_t size, bool fallback, std::string& out) {
-  const std::uint32_t length =
-      static_cast<std::uint32_t>(size) | (fallback ? std::uint32_t{1} << 31 : 0);
-  char bytes[sizeof length];
-  std::memcpy(bytes, &length, sizeof length);
-  out.append(bytes, sizeof bytes);
+// Stands before a part's bytes; the top bit tells a fallback part from a part of the same bytes.
+std::uint32_t LengthMark(std::size_t size, bool fallback) {
+  return static_cast<std::uint32_t>(size) | (fallback ? std::uint32_t{1} << 31 : 0);
 }
 
 bool HostIs(std::string_view host, std::string_view wanted) {
@@ -152,9 +147,9 @@ std::optional<std::string_view> RuleSet::Evaluation::Value(const Source& source,
 
 const Source* RuleSet::Evaluation::AppendKey(std::size_t rule_index, const PathPattern* route) {
   const Rule& rule = rules_.rules_[rule_index];
-  std::string& keys = scratch_.keys_;
-  const std::size_t start = keys.size();
-  keys += rules_.key_prefixes_[rule_index];
+  const std::string& prefix = rules_.key_prefixes_[rule_index];
+  const std::size_t start = scratch_.keys_size_;
+  scratch_.AppendKeyBytes(prefix.data(), prefix.size());
   for (const Source& source : rule.key) {
     bool fallback = false;
     std::optional<std::string_view> value = Value(source, route);
@@ -163,11 +158,12 @@ const Source* RuleSet::Evaluation::AppendKey(std::size_t rule_index, const PathP
       value = Value(rule.fallback, route);
     }
     if (!value) {
-      keys.resize(start);
+      scratch_.keys_size_ = start;
       return &source;
     }
-    AppendLength(value->size(), fallback, keys);
-    keys += *value;
+    const std::uint32_t length = LengthMark(value->size(), fallback);
+    scratch_.AppendKeyBytes(&length, sizeof length);
+    scratch_.AppendKeyBytes(value->data(), value->size());
   }
   return nullptr;
 }

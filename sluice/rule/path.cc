@@ -5,7 +5,7 @@
 namespace sluice {
 namespace {
 
-enum class Kind : std::uint8_t { kPlain, kSlash, kPercent, kEscaped, kEnd, kBad };
+enum class Kind : std::uint8_t { kPlain, kDot, kSlash, kPercent, kEscaped, kEnd, kBad };
 
 constexpr std::array<Kind, 256> kKinds = [] {
   std::array<Kind, 256> kinds{};
@@ -18,6 +18,7 @@ constexpr std::array<Kind, 256> kKinds = [] {
     const bool bad = c <= ' ' || c == 0x7f || c == '#' || c == '\\';
     kinds[static_cast<std::size_t>(c)] = plain ? Kind::kPlain : bad ? Kind::kBad : Kind::kEscaped;
   }
+  kinds['.'] = Kind::kDot;  // plain, but for a segment of dots
   kinds['/'] = Kind::kSlash;
   kinds['%'] = Kind::kPercent;
   kinds['?'] = Kind::kEnd;
@@ -34,15 +35,15 @@ int HexValue(char c) {
 }
 
 // How many bytes of `target` are in normal form for sure. A dot after a slash is left to Rewrite.
+// Nearly all bytes are letters and digits, and need no look at the one before.
 std::size_t NormalLength(std::string_view target) {
-  char last = 0;
   for (std::size_t i = 0; i < target.size(); ++i) {
-    const char c = target[i];
-    const Kind kind = KindOf(c);
-    const bool normal =
-        kind == Kind::kPlain ? c != '.' || last != '/' : kind == Kind::kSlash && last != '/';
-    if (!normal) return i;
-    last = c;
+    const Kind kind = KindOf(target[i]);
+    if (kind == Kind::kPlain) [[likely]] {
+      continue;
+    }
+    const bool after_slash = i > 0 && target[i - 1] == '/';
+    if (after_slash || (kind != Kind::kDot && kind != Kind::kSlash)) return i;
   }
   return target.size();
 }
@@ -53,7 +54,7 @@ class PathWriter {
   explicit PathWriter(std::span<char> buffer) : buffer_(buffer) {}
 
   void Append(unsigned char byte) {
-    if (kKinds[byte] == Kind::kPlain) return Put(static_cast<char>(byte));
+    if (kKinds[byte] <= Kind::kDot) return Put(static_cast<char>(byte));
     constexpr std::string_view kHex = "0123456789ABCDEF";
     Put('%');
     Put(kHex[byte >> 4]);

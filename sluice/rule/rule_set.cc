@@ -65,14 +65,13 @@ void RuleSet::Evaluate(const LimitRequest& request, Scratch& scratch) const {
     if (rule.deny) {
       matched.outcome = MatchOutcome::kDenies;
     } else {
-      const std::size_t start = scratch.keys_.size();
+      const std::size_t start = scratch.keys_size_;
       matched.missing = evaluation.AppendKey(i, route);
       if (matched.missing != nullptr) {
         if (rule.on_missing_key == OnMissingKey::kSkip) continue;
         matched.outcome = MatchOutcome::kMissingKey;
       } else {
-        matched.key_begin = start;
-        matched.key_size = scratch.keys_.size() - start;
+        matched.key = {.begin = start, .size = scratch.keys_size_ - start};
         matched.limit_index = evaluation.LimitIndex(rule);
         matched.cost = evaluation.CostOf(rule.cost);
       }

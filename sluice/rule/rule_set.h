@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -43,6 +44,12 @@ enum class MatchOutcome : std::uint8_t {
   kDenies,      // a rule with `deny: true`
 };
 
+// Where a key's bytes lie in the scratch: Scratch::BytesOf.
+struct KeySpan {
+  std::size_t begin = 0;
+  std::size_t size = 0;
+};
+
 // A rule that meets the request.
 struct Matched {
   const Rule* rule = nullptr;
@@ -50,8 +57,7 @@ struct Matched {
   std::uint32_t rule_index = 0;
   std::uint32_t limit_index = 0;  // into rule->limits
   std::uint64_t cost = 0;
-  std::size_t key_begin = 0;  // the key's bytes: Scratch::KeyOf
-  std::size_t key_size = 0;
+  KeySpan key;
   const Source* missing = nullptr;  // kMissingKey: the part that was not there
 };
 
@@ -108,18 +114,27 @@ class RuleSet::Scratch {
  public:
   // Of the request evaluated last.
   [[nodiscard]] const std::vector<Matched>& matched() const { return matched_; }
-  void Clear() { keys_.clear(); }
+  void Clear() { keys_size_ = 0; }
   // Good until the next Evaluate or Clear.
-  [[nodiscard]] std::string_view KeyOf(const Matched& matched) const {
-    return std::string_view(keys_).substr(matched.key_begin, matched.key_size);
+  [[nodiscard]] std::string_view BytesOf(KeySpan key) const {
+    return {keys_.data() + key.begin, key.size};
   }
 
  private:
   friend class RuleSet;
   friend class Evaluation;
 
+  void AppendKeyBytes(const void* bytes, std::size_t size) {
+    if (keys_.size() - keys_size_ < size) keys_.resize(2 * keys_.size() + size);
+    std::memcpy(keys_.data() + keys_size_, bytes, size);
+    keys_size_ += size;
+  }
+
   std::vector<Matched> matched_;
-  std::string keys_;        // the key bytes of all matched rules, one after another
+  // The key bytes of all matched rules, one after another, in the first keys_size_ bytes. Not a
+  // string: its append is most of the cost of a short key.
+  std::vector<char> keys_;
+  std::size_t keys_size_ = 0;
   std::vector<char> path_;  // the normal path, where it had to be changed
   std::string value_;       // a decoded value
   std::string host_;

@@ -47,8 +47,8 @@ class RuleSetTest : public testing::Test {
     rules.Evaluate(request, scratch_);
     std::vector<Met> met;
     for (const Matched& matched : scratch_.matched()) {
-      met.push_back({matched.rule->name, matched.outcome, std::string(scratch_.KeyOf(matched)),
-                     matched.cost});
+      met.push_back({matched.rule->name, matched.outcome,
+                     std::string(scratch_.BytesOf(matched.key)), matched.cost});
     }
     return met;
   }
