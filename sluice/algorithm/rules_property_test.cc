@@ -278,6 +278,18 @@ TEST_P(RulesTest, AForcedChargeIsWaitedForAndStopsAtItsBound) {
   });
 }
 
+TEST_P(RulesTest, NothingIsOwedALifetimeAfterTheLastCharge) {
+  const Duration lifetime = LifetimeOf(GetParam().limit);
+  if (lifetime == Duration{0}) return;  // slots without a time to live
+  ForEachStep(0, [&](Trace& trace) {
+    PureKey key = trace.key();
+    ASSERT_EQ(key.Debt(After(trace.now(), lifetime)), 0U);
+    if (std::holds_alternative<concurrency::Limit>(GetParam().limit)) return;
+    key.Force(ACost(trace), trace.now(), 2 * CapacityOf(GetParam().limit));
+    ASSERT_EQ(key.Debt(After(trace.now(), lifetime)), 0U);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Algorithms, RulesTest, ::testing::ValuesIn(Cases()),
                          [](const auto& row) { return row.param.name; });
 
