@@ -18,6 +18,7 @@ struct Current {
   std::int64_t number = 0;  // of the sub-window in which a charge counts now
   std::int64_t first = 0;   // oldest that still counts and that the state holds
   std::int64_t last = -1;   // newest that the state holds; below `first` when nothing counts
+  Uint128 sum = 0;          // of their units
 };
 
 std::uint64_t& At(const View& state, std::int64_t number) {
@@ -25,22 +26,36 @@ std::uint64_t& At(const View& state, std::int64_t number) {
   return state.counts[static_cast<std::size_t>(internal::FloorMod(number, size))];
 }
 
+// Calls what(number, count) from sub-window `first` to `last`, oldest first, until it says false.
+template <typename F>
+void ForEach(const View& state, std::int64_t first, std::int64_t last, const F& what) {
+  if (last < first) return;
+  const std::uint64_t* const end = state.counts.data() + state.counts.size();
+  std::uint64_t* count = &At(state, first);
+  for (std::int64_t number = first; number <= last; ++number) {
+    if (!what(number, *count)) return;
+    if (++count == end) count = state.counts.data();
+  }
+}
+
 Current CurrentOf(const Limit& limit, const View& state, Time now) {
   assert(state.counts.size() == static_cast<std::size_t>(limit.sub_windows) + 1);
   const std::int64_t number =
       internal::FloorDiv(now.time_since_epoch().count(), limit.step.count());
-  const bool empty =
-      std::all_of(state.counts.begin(), state.counts.end(), [](auto n) { return n == 0; });
-  if (empty) return {.number = number};
+  Uint128 all = 0;
+  for (const std::uint64_t count : state.counts) all += count;
+  if (all == 0) return {.number = number};
   // A clock that steps back lets nothing leave.
-  const std::int64_t current = std::max(number, state.newest);
-  return {.number = current, .first = current - limit.sub_windows, .last = state.newest};
-}
-
-Uint128 Sum(const View& state, const Current& current) {
-  Uint128 sum = 0;
-  for (std::int64_t i = current.first; i <= current.last; ++i) sum += At(state, i);
-  return sum;
+  Current current{.number = std::max(number, state.newest), .last = state.newest, .sum = all};
+  current.first = current.number - limit.sub_windows;
+  if (current.number > state.newest) {
+    current.sum = 0;
+    ForEach(state, current.first, current.last, [&](std::int64_t, std::uint64_t& count) {
+      current.sum += count;
+      return true;
+    });
+  }
+  return current;
 }
 
 // When the counts of sub-window `number` leave, from now on.
@@ -64,17 +79,20 @@ Duration ResetAfter(const Limit& limit, const View& state, const Current& curren
 // Until the oldest counters that hold `need` units together have left.
 Duration RetryAfter(const Limit& limit, const View& state, const Current& current, Uint128 need,
                     Time now) {
+  Duration wait = internal::kLongest;
   Uint128 leaving = 0;
-  for (std::int64_t i = current.first; i <= current.last; ++i) {
-    leaving += At(state, i);
-    if (leaving >= need) return LeavesAfter(limit, i, now);
-  }
-  return internal::kLongest;
+  ForEach(state, current.first, current.last, [&](std::int64_t number, std::uint64_t& count) {
+    leaving += count;
+    if (leaving < need) return true;
+    wait = LeavesAfter(limit, number, now);
+    return false;
+  });
+  return wait;
 }
 
 Decision DecisionOf(const Limit& limit, const View& state, const Current& current, Verdict verdict,
                     std::uint64_t cost, Time now) {
-  const Uint128 sum = Sum(state, current);
+  const Uint128 sum = current.sum;
   Decision decision{
       .verdict = verdict,
       .remaining = sum < limit.limit ? limit.limit - static_cast<std::uint64_t>(sum) : 0,
@@ -98,7 +116,10 @@ void Advance(const View& state, const Current& current) {
   if (current.last < current.first) {
     std::fill(state.counts.begin(), state.counts.end(), 0);
   } else {
-    for (std::int64_t i = current.last + 1; i <= current.number; ++i) At(state, i) = 0;
+    ForEach(state, current.last + 1, current.number, [](std::int64_t, std::uint64_t& count) {
+      count = 0;
+      return true;
+    });
   }
   state.newest = current.number;
 }
@@ -120,7 +141,7 @@ absl::StatusOr<Limit> MakeLimit(std::int64_t limit, Duration window, int sub_win
 
 Answer Decide(const Limit& limit, const View& state, std::uint64_t cost, Time now) {
   const Current current = CurrentOf(limit, state, now);
-  const Uint128 sum = Sum(state, current);
+  const Uint128 sum = current.sum;
   const Verdict verdict = Judge(limit, sum, cost);
   Answer answer{.decision = DecisionOf(limit, state, current, verdict, cost, now), .receipt = {}};
   if (verdict == Verdict::kAllowed && cost > 0) {
@@ -134,7 +155,7 @@ Answer Decide(const Limit& limit, const View& state, std::uint64_t cost, Time no
 Answer Charge(const Limit& limit, const View& state, std::uint64_t cost, Time now,
               std::uint64_t max_used) {
   Current current = CurrentOf(limit, state, now);
-  const Uint128 sum = Sum(state, current);
+  const Uint128 sum = current.sum;
   const Verdict verdict = Judge(limit, sum, cost);
   std::uint64_t charged = cost;
   if (verdict != Verdict::kAllowed) {
@@ -144,7 +165,9 @@ Answer Charge(const Limit& limit, const View& state, std::uint64_t cost, Time no
   if (charged > 0) {
     Advance(state, current);
     At(state, current.number) += charged;
-    current = CurrentOf(limit, state, now);
+    current.first = current.number - limit.sub_windows;
+    current.last = current.number;
+    current.sum += charged;
     answer.receipt = {.before = current.number, .units = charged};
   }
   answer.decision = DecisionOf(limit, state, current, verdict, cost, now);
@@ -160,7 +183,7 @@ void Undo(const Limit& limit, const View& state, const Receipt& receipt, std::ui
 }
 
 std::uint64_t Debt(const Limit& limit, const View& state, Time now) {
-  const Uint128 sum = Sum(state, CurrentOf(limit, state, now));
+  const Uint128 sum = CurrentOf(limit, state, now).sum;
   return static_cast<std::uint64_t>(std::min(sum, Uint128{internal::kMaxUint64}));
 }
 
