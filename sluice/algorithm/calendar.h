@@ -10,8 +10,9 @@
 //
 // Guarantee: at most `limit` units in a period; up to 2 * limit across an edge.
 //
-// Clock: UTC, steps as fixed_window.h (the period after the current one is kept, further ahead is
-// damage). Cost: 24 bytes a key; the time zone is asked only when a period ends, not for each call.
+// Clock: UTC from 1700 to 2259, steps as fixed_window.h (the period after the current one is kept,
+// further ahead is damage). Cost: 24 bytes a key; the time zone is asked only when the state holds
+// no current period.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ struct Limit {
   }
 };
 
-// Errors (InvalidArgument): limit negative; a zone that the machine's tz database does not have.
+// Errors (InvalidArgument): limit negative; a zone that the machine's tz database does not have, or
+// that is no name in it ("localtime", paths): every node must count the same days.
 [[nodiscard]] absl::StatusOr<Limit> MakeLimit(std::int64_t limit, Period period,
                                               std::string_view zone_name);
 
@@ -55,12 +57,14 @@ struct State {
   friend bool operator==(const State&, const State&) = default;
 };
 
+// As in fixed_window.h: the receipt names the period, by its start.
 [[nodiscard]] Step<State> Decide(const Limit& limit, State state, std::uint64_t cost, Now now);
 [[nodiscard]] Step<State> Charge(const Limit& limit, State state, std::uint64_t cost, Now now,
                                  std::uint64_t max_used);
 [[nodiscard]] State Undo(const Limit& limit, State state, const Receipt& receipt,
                          std::uint64_t units, Now now);
 [[nodiscard]] std::uint64_t Debt(const Limit& limit, State state, Now now);
+// Same period and zone: what was used stays used. Else it counts in the new period.
 [[nodiscard]] State Convert(const Limit& from, State state, const Limit& to, Now now);
 [[nodiscard]] State Owing(const Limit& limit, std::uint64_t used, Now now);
 

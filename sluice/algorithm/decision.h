@@ -5,7 +5,9 @@
 //                the same call at now + retry_after passes, one nanosecond earlier it does not
 //   reset_after  how long until nothing is owed any more; rounded up
 //
-// A denial and a look change no state. docs/algorithms has the table of all eight.
+// A denial and a look change no state. A forced charge (Charge) tells by its verdict whether there
+// was room, and with everything else how it is afterwards: who then waits retry_after has waited
+// enough.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +31,8 @@ inline constexpr Duration kUnknown = Duration{-1};
 struct Decision {
   Verdict verdict = Verdict::kAllowed;
   std::uint64_t remaining = 0;
-  Duration retry_after{
-      0};  // 0 when allowed; kNever exactly when the verdict is kNever; or kUnknown
+  // 0 when allowed; kNever exactly when the verdict is kNever; or kUnknown.
+  Duration retry_after{0};
   Duration reset_after{0};  // or kUnknown
   Duration delay{0};        // > 0 exactly when the verdict is kDelayed
 
@@ -41,12 +43,15 @@ struct Decision {
 // What a charge took, so that it can be given back. Opaque to everybody but the algorithm that made
 // it. A receipt is good for one undo (which may be of a part of the units).
 struct Receipt {
-  std::int64_t before = 0;  // token and leaky bucket: the instant before, in ticks; windows: the
-                            // window; log: the entry; concurrency: the slot
-  std::int64_t charged_at = 0;  // in ticks of the limit; log and concurrency: the generation
-  std::uint64_t undone_before =
-      0;                    // token bucket: all that was undone on the key before the charge
-  std::uint64_t units = 0;  // what was charged; 0 says that there is nothing to give back
+  // Token and leaky bucket: the instant before, in ticks. Windows: the window. Calendar: the
+  // period's start. Log: the tick of the entry. Concurrency: the slot.
+  std::int64_t before = 0;
+  // Buckets: when, in ticks. Log and concurrency: free for the keeper's generation.
+  std::int64_t charged_at = 0;
+  // Token bucket: all that was undone on the key before the charge. Set by the keeper.
+  std::uint64_t undone_before = 0;
+  // What was charged; 0 says that there is nothing to give back.
+  std::uint64_t units = 0;
 };
 
 // One decision over a small state: the answer, the state to keep, and the way back.
@@ -55,8 +60,8 @@ struct Step {
   Decision decision;
   State next;       // equal to the state that was given when nothing was charged
   Receipt receipt;  // units 0 when nothing was charged
-  bool damaged =
-      false;  // the state given was impossible (a window far ahead of now) and was dropped
+  // The state given was impossible (a window far ahead of now) and counted as absent.
+  bool damaged = false;
 };
 
 }  // namespace sluice

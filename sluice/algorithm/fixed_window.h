@@ -5,13 +5,15 @@
 //
 //   allowed    <=> used + cost <= limit
 //   remaining   = limit - used;  retry_after = reset_after = window end - now
+//   (first-hit: reset_after is 0 while no window is open)
 //
 // Guarantee: at most `limit` units in a window. Across an edge up to 2 * limit in a stretch shorter
 // than the window: five at the end of one, five at the start of the next. Who can't have that takes
 // another algorithm.
 //
 // Clock: UTC for `clock` (a stored window one ahead of now is kept, so that a clock that steps back
-// opens no fresh budget; further ahead is damage and is dropped), steady for `first-hit`.
+// opens no fresh budget; further ahead is damage and is dropped), steady for `first-hit`. A window
+// of which everything was undone is as good as absent, also for a clock that then steps back.
 // Cost: 8 bytes a key for `clock` while the limit and the window's number fit (packed.h), else 16.
 #pragma once
 

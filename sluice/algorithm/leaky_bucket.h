@@ -17,7 +17,8 @@
 // nobody blocks the queue for longer than the queue is.
 //
 // Guarantee: requests leave (at now + delay) such that in any stretch t at most rate * t units plus
-// the cost of the last request leave; nobody waits longer than max_delay.
+// the cost of the last request leave; nobody waits longer than max_delay. (Delays are whole
+// nanoseconds, rounded up, so that t may be one nanosecond short.)
 //
 // Undo: an instant can be taken back only from the end of the queue, since those behind it were
 // already promised theirs; elsewhere nothing returns.
@@ -53,12 +54,15 @@ struct State {
 };
 
 [[nodiscard]] Step<State> Decide(const Limit& limit, State state, std::uint64_t cost, Time now);
+// Joins the queue however long it is, up to `max_debt` units of it. See decision.h for the answer.
 [[nodiscard]] Step<State> Charge(const Limit& limit, State state, std::uint64_t cost, Time now,
                                  std::uint64_t max_debt);
 // Returns the state after the undo: moved back if the receipt's request is the last in the queue.
 [[nodiscard]] State Undo(const Limit& limit, State state, const Receipt& receipt,
                          std::uint64_t units, Time now);
+// Units in the queue at `now`, rounded up.
 [[nodiscard]] std::uint64_t Debt(const Limit& limit, State state, Time now);
+// The queue stays, in units, as far as the new one is long.
 [[nodiscard]] State Convert(const Limit& from, State state, const Limit& to, Time now);
 [[nodiscard]] State Owing(const Limit& limit, std::uint64_t used, Time now);
 

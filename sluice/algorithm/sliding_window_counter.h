@@ -40,6 +40,7 @@ struct Limit {
   friend bool operator==(const Limit&, const Limit&) = default;
 };
 
+// Errors as fixed_window::MakeLimit.
 [[nodiscard]] absl::StatusOr<Limit> MakeLimit(std::int64_t limit, Duration window,
                                               Duration offset = {});
 
@@ -51,6 +52,7 @@ struct State {
 };
 
 [[nodiscard]] Step<State> Decide(const Limit& limit, State state, std::uint64_t cost, Now now);
+// Charges `cost` whatever the room, until the estimate is `max_used`.
 [[nodiscard]] Step<State> Charge(const Limit& limit, State state, std::uint64_t cost, Now now,
                                  std::uint64_t max_used);
 // Takes `units` out of the counter of the receipt's window while that is one of the two.
@@ -58,6 +60,7 @@ struct State {
                          std::uint64_t units, Now now);
 // The estimate at `now`, rounded up; 0 for a state that is as good as absent.
 [[nodiscard]] std::uint64_t Debt(const Limit& limit, State state, Now now);
+// Same window and offset: both counters stay. Else the estimate counts in the new window.
 [[nodiscard]] State Convert(const Limit& from, State state, const Limit& to, Now now);
 [[nodiscard]] State Owing(const Limit& limit, std::uint64_t used, Now now);
 

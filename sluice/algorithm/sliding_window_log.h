@@ -9,7 +9,8 @@
 //   retry_after = until so many of the oldest events have left that cost fits
 //   reset_after = until the newest event has left
 //
-// Guarantee: never more than `limit` units in any window. With the tick below a charge leaves up to
+// Guarantee: never more than `limit` units in any window (with readings up to d behind: in any of
+// window - d). With the tick below a charge leaves up to
 // one tick later, never sooner.
 //
 // Ticks. An event's time is kept in 32 bits, in ticks of the smallest 1, 2 or 5 * 10^n ns that is
@@ -146,7 +147,7 @@ class Window {
     }
     newest_ = TickUp(limit, log.latest());
     over_ = TickDown(limit, now) - WindowTicks(limit);
-    if (newest_ <= over_) {
+    if (newest_ <= over_) {  // a log that is over as a whole is not walked through
       expired_ = size_;
       live_sum_ = 0;
     }

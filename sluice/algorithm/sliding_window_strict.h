@@ -14,7 +14,12 @@
 // Guarantee: never more than `limit` units in any window, with bounded memory. Price: what was
 // spent comes back between window and window + d later, up to 1/k slower than with the log.
 //
-// Clock: steady. Cost: 16 + 4 * (k + 1) bytes a key, 16 + 8 * (k + 1) for limits above 2^32 - 1; a
+// Clock: steady. Where it steps back nothing leaves, and charges count as of the newest sub-window.
+//
+// Reload to other sub-windows: charge Debt() on a fresh state; that is as of now, so that nothing
+// comes back sooner than it would have.
+//
+// Cost: 16 + 4 * (k + 1) bytes a key, 16 + 8 * (k + 1) for limits above 2^32 - 1; a
 // sum over k + 1 numbers a call.
 #pragma once
 

@@ -26,9 +26,15 @@
 // which is twice the limit for the default burst; who needs "never more than N in any window" takes
 // the sliding log or the strict counter.
 //
-// Clock: steady. A clock that steps back denies more, never less. Good for 30 years of uptime;
-// later than that, and before 0, time stands still, which denies. Cost: 8 bytes a key; a few
-// integer operations and one division, no loop, no allocation.
+// Clock: steady. One that steps back denies more, never less: where readings are up to d behind,
+// the stretches above are of readings, t + d in true time. Good for 30 years of uptime; later than
+// that, and before 0, time stands still, which denies.
+//
+// Reload: the debt is kept in units, up to the new burst. In a stretch with reloads at most this
+// much passes: the burst in force at its end, what each reload took off the burst, and the sum of
+// rate * time; so over one reload the larger burst + rate * time.
+//
+// Cost: 8 bytes a key; a few integer operations and one or two divisions, no loop, no allocation.
 #pragma once
 
 #include <algorithm>
@@ -93,15 +99,20 @@ struct Undone {
 //   returned = units * T - max(0, now - max(tat before - (undone now - undone before), charged at))
 //
 // at least 0. `undone` is the total of `Undone::ticks` on the key so far, or any larger total (of
-// several keys): larger errs to the safe side.
+// several keys): larger errs to the safe side. A part is rounded down where the interval is not
+// whole.
+//
+// `now` must not be behind the readings of later charges on the key: what they tell of the time is
+// in no state, and an undo that is d behind may give back d too much. The receipt must be of this
+// limit: after Convert nothing can be given back with it.
 [[nodiscard]] Undone Undo(const Limit& limit, State state, const Receipt& receipt,
                           std::uint64_t units, Time now, std::uint64_t undone);
 
 // Units owed at `now`, rounded up; 0 for a key that is as good as absent.
 [[nodiscard]] std::uint64_t Debt(const Limit& limit, State state, Time now);
 
-// The state under new numbers: the debt stays, in units (fractions kept, rounded up), capped at the
-// new burst, so that a reload neither mints nor locks anybody out for longer than one burst.
+// The state under new numbers: the debt stays, in units (fractions kept, rounded up to a tick),
+// capped at the new burst, so that nobody is locked out for longer than one burst.
 [[nodiscard]] State Convert(const Limit& from, State state, const Limit& to, Time now);
 
 // A state that owes `used` units (at most the burst) at `now`.

@@ -100,5 +100,34 @@ TEST(TokenBucketTest, LateUndoMintsNothing) {
   EXPECT_EQ(Undo(limit, other.next, charged.receipt, 5, start + seconds{6}, 0).ticks, 0U);
 }
 
+TEST(TokenBucketTest, APartUndoneLeavesWhatTheRestCosts) {
+  // 7,919/s has no whole interval: parts are rounded so that the rest stays paid for in full.
+  const Limit limit = Make(7919, seconds{1}, 100);
+  ASSERT_GT(limit.units, 1U);
+  const Time now{seconds{1000}};
+  for (std::uint64_t cost = 1; cost <= 100; ++cost) {
+    const Step<State> charged = Decide(limit, State{}, cost, now);
+    for (std::uint64_t part = 1; part <= cost; ++part) {
+      const Undone undone = Undo(limit, charged.next, charged.receipt, part, now, 0);
+      const std::int64_t left = undone.next.tat - TicksAt(limit, now);
+      ASSERT_GE(static_cast<std::uint64_t>(left) * limit.units, (cost - part) * limit.period_ticks)
+          << part << " of " << cost;
+    }
+  }
+}
+
+TEST(TokenBucketTest, UndosInAnyOrderRestoreTheInstant) {
+  const Limit limit = Make(7919, seconds{1}, 100);
+  const Time now{seconds{1000}};
+  const Step<State> first = Decide(limit, State{}, 7, now);
+  const Step<State> second = Decide(limit, first.next, 11, now);
+  const Undone one = Undo(limit, second.next, first.receipt, 7, now, 0);
+  const Undone both = Undo(limit, one.next, second.receipt, 11, now, one.ticks);
+  EXPECT_EQ(both.next.tat, TicksAt(limit, now));
+  // A larger total than the key's own gives back less, never more.
+  EXPECT_GE(Undo(limit, one.next, second.receipt, 11, now, one.ticks + 1'000'000).next.tat,
+            both.next.tat);
+}
+
 }  // namespace
 }  // namespace sluice::token_bucket
