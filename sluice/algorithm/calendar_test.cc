@@ -51,6 +51,8 @@ TEST(CalendarTest, PeriodsBeginAtLocalMidnight) {
       {Period::kWeek, "UTC", Utc(2027, 1, 1), Utc(2026, 12, 28), Utc(2027, 1, 4)},  // over a year
       {Period::kMonth, "UTC", Utc(2026, 12, 31), Utc(2026, 12, 1), Utc(2027, 1, 1)},
       {Period::kYear, "UTC", Utc(2028, 2, 29), Utc(2028, 1, 1), Utc(2029, 1, 1)},
+      {Period::kDay, "America/Toronto", Utc(1919, 3, 31, 5), Utc(1919, 3, 31, 4, 30),
+       Utc(1919, 4, 1, 4)},  // the clocks went from 23:30 to 00:30
       {Period::kDay, "UTC", Utc(1969, 12, 31, 23), Utc(1969, 12, 31), Utc(1970, 1, 1)},
   };
   for (const auto& row : rows) {

@@ -140,13 +140,17 @@ template <EventLog L>
 class Window {
  public:
   Window(const Limit& limit, const L& log, Time now)
-      : limit_(limit), log_(log), now_(now), size_(log.size()), live_sum_(log.sum()) {
+      : limit_(limit),
+        log_(log),
+        now_(std::clamp(now, Time{-kEnd}, Time{kEnd})),
+        size_(log.size()),
+        live_sum_(log.sum()) {
     if (size_ == 0) {
-      newest_ = TickUp(limit, now);
+      newest_ = TickUp(limit, now_);
       return;
     }
     newest_ = TickUp(limit, log.latest());
-    over_ = TickDown(limit, now) - WindowTicks(limit);
+    over_ = TickDown(limit, now_) - WindowTicks(limit);
     if (newest_ <= over_) {  // a log that is over as a whole is not walked through
       expired_ = size_;
       live_sum_ = 0;
@@ -155,7 +159,7 @@ class Window {
       live_sum_ -= log_.at(expired_).cost;
       ++expired_;
     }
-    newest_ = std::max(newest_, TickUp(limit, now));
+    newest_ = std::max(newest_, TickUp(limit, now_));
   }
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
@@ -187,6 +191,9 @@ class Window {
   }
 
  private:
+  // 146 years from the clock's zero, where time stands still: a window more still fits 64 bits.
+  static constexpr Duration kEnd{std::int64_t{1} << 62};
+
   [[nodiscard]] std::int64_t reference() const { return TickUp(limit_, log_.latest()); }
 
   const Limit& limit_;

@@ -82,12 +82,13 @@ void CompareWithModel(Rate rate, std::uint64_t burst, std::uint64_t seed) {
   Random random(seed);
   const std::int64_t stride =
       std::max<std::int64_t>(2, ToDuration(limit, limit.capacity).count() / 4);
+  const std::int64_t long_wait = std::min(stride, limit.last_ns / 160) * 40;
   const Time start{Duration{3 * stride}};
   Time now = start;
   for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {
     if (random.Chance(60)) now += Duration{random.Between(0, stride)};
     if (random.Chance(5)) now -= Duration{random.Between(0, 2 * stride)};
-    if (random.Chance(3)) now += Duration{random.Between(0, 40 * stride)};
+    if (random.Chance(3)) now += Duration{random.Between(0, long_wait)};
     now = std::clamp(now, start - Duration{2 * stride}, Time{Duration{limit.last_ns}});
     const std::uint64_t cost = random.Below(burst + 2);
     ASSERT_EQ(Decide(limit, state, cost, now).decision, level.Decide(cost, now));

@@ -94,7 +94,7 @@ TEST(VectorsTest, EveryAlgorithmAnswersAsItsVectorsSay) {
 }
 
 TEST(VectorsTest, CalendarAndStrictCounterAnswerAsTheirVectorsSay) {
-  RunAll("tests/vectors/calendar_and_strict.json", 25);
+  RunAll("tests/vectors/calendar_and_strict.json", 26);
 }
 
 TEST(VectorsTest, ImpossibleLimitsAreRefusedWithTheReason) {
