@@ -1,6 +1,6 @@
 // The suite that every store must pass, and what a store brings to be put through it.
 //
-//   INSTANTIATE_TEST_SUITE_P(Memory, StoreConformance, testing::Values(StoreKind{...}));
+//   INSTANTIATE_TEST_SUITE_P(Memory, StoreConformance, ::testing::Values(StoreKind{...}));
 //
 // in a file of its own for each store, linked with this library.
 #pragma once
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,7 +41,9 @@ struct Registered {
   LimitId id = 0;
 };
 
-class StoreConformance : public testing::TestWithParam<StoreKind> {
+inline void PrintTo(const StoreKind& kind, std::ostream* out) { *out << kind.name; }
+
+class StoreConformance : public ::testing::TestWithParam<StoreKind> {
  protected:
   // Opens the store; a test that needs another size calls it again before anything else.
   void SetUp() override { Open(10'000, 1'000); }
@@ -52,6 +55,8 @@ class StoreConformance : public testing::TestWithParam<StoreKind> {
   // Stays at its place until the end of the test.
   const Registered& Register(const Limit& limit);
 
+  // Keys are named for the test: the same name under two limits is one key, as one rule's key is
+  // under its old and its new numbers.
   [[nodiscard]] Claim ClaimOn(std::string_view key, const Registered& limit, std::uint64_t cost = 1,
                               ClaimKind kind = ClaimKind::kBinding) const;
   // One request with one claim; the claim comes back with decision and receipt.

@@ -78,6 +78,13 @@ class LayersTest(CheckTest):
         self.write("sluice/algorithm/CMakeLists.txt", "sluice_library(algorithm\n  DEPS sluice::store)\n")
         self.assert_complains("check_layers", "sluice/algorithm/CMakeLists.txt:2: algorithm must not depend on")
 
+    def test_only_tests_may_use_the_libraries_of_tests(self):
+        self.write("tests/vectors/CMakeLists.txt", "sluice_library(vectors)\n")
+        self.write("sluice/store/CMakeLists.txt", "sluice_test(a_test SOURCES a_test.cc\n  DEPS sluice::vectors)\n")
+        self.assert_passes("check_layers")
+        self.write("sluice/store/CMakeLists.txt", "sluice_library(store\n  DEPS sluice::vectors)\n")
+        self.assert_complains("check_layers", "sluice/store/CMakeLists.txt:2: no sluice_library(vectors)")
+
     def test_a_circle_can_not_be_written(self):
         self.write("tools/layers.txt", "base: net\nnet: base\n")
         self.assert_complains("check_layers", "tools/layers.txt:1: `net` has no line above")
