@@ -19,6 +19,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "sluice/store/memory/internal/line.h"
 #include "sluice/store/memory/internal/pages.h"
 #include "sluice/store/memory/internal/spin_lock.h"
 
@@ -63,6 +64,12 @@ class BlockArena {
   void Insert(BlockNumber head, BlockNumber after, BlockNumber block);
 
   [[nodiscard]] Block& at(BlockNumber number) const { return blocks_[number - 1]; }
+
+  // `word` may be anything.
+  void PrefetchHead(std::uint64_t word) const {
+    const BlockNumber head = HeadOfWord(word);
+    if (head != 0 && head <= highest()) PrefetchToWrite(&at(head));
+  }
 
   // The slot of which `number` is the head block; nullopt when it is none, or not yet.
   [[nodiscard]] std::optional<std::uint32_t> OwnerOf(BlockNumber number) const;

@@ -6,7 +6,6 @@
 namespace sluice {
 
 using memory::Keeper;
-using memory::KeyClaims;
 
 MemoryStore::Engine::Engine(const MemoryStoreOptions& options, const HashKey& key,
                             memory::LineTable lines)
@@ -55,51 +54,61 @@ void MemoryStore::Engine::Prefetch(std::span<const ClaimGroup> groups) const {
     for (const Claim& claim : group.claims) table.PrefetchFirst(memory::Place(claim.key));
   }
   for (const ClaimGroup& group : groups) {
-    for (const Claim& claim : group.claims) table.PrefetchSecond(memory::Place(claim.key));
+    for (const Claim& claim : group.claims) {
+      const memory::Place place(claim.key);
+      const Keeper keeper = limits.traits(claim.limit_id).keeper;
+      table.PrefetchSecond(place);
+      if (keeper != Keeper::kWord && keeper != Keeper::kHeld) [[unlikely]] {
+        arena.PrefetchHead(table.WordInFirst(place));
+      }
+    }
   }
 }
 
+namespace {
+
+void Set(Claim& claim, const memory::SlotTable::Answer& answer) {
+  claim.decision = answer.decision;
+  claim.receipt = answer.receipt;
+}
+
+}  // namespace
+
+const concurrency::Limit* MemoryStore::Engine::SlotsOf(const Claim& claim) const {
+  if (limits.traits(claim.limit_id).keeper != Keeper::kHeld) [[likely]] {
+    return nullptr;
+  }
+  return std::get_if<concurrency::Limit>(claim.limit);
+}
+
 bool MemoryStore::Engine::Look(Claim& claim, Now now) {
-  if (limits.traits(claim.limit_id).keeper == Keeper::kHeld) {
-    const auto& limit = std::get<concurrency::Limit>(*claim.limit);
-    claim.decision = slots.Look(claim.key, limit, claim.cost, now).decision;
+  if (const concurrency::Limit* limit = SlotsOf(claim)) {
+    Set(claim, slots.Look(claim.key, *limit, claim.cost, now));
   } else {
-    claim.decision = keys.Look(claim, now).decision;
+    keys.Look(claim, now);
   }
   return claim.decision.allowed();
 }
 
 bool MemoryStore::Engine::Charge(Claim& claim, Now now) {
-  if (limits.traits(claim.limit_id).keeper == Keeper::kHeld) {
-    const auto& limit = std::get<concurrency::Limit>(*claim.limit);
-    const memory::SlotTable::Answer answer = slots.Hold(claim.key, limit, claim.cost, now);
-    claim.decision = answer.decision;
-    claim.receipt = answer.receipt;
+  if (const concurrency::Limit* limit = SlotsOf(claim)) {
+    Set(claim, slots.Hold(claim.key, *limit, claim.cost, now));
   } else {
-    const KeyClaims::Answer answer = keys.Charge(claim, now);
-    claim.decision = answer.decision;
-    claim.receipt = answer.receipt;
+    keys.Charge(claim, now);
   }
   return claim.decision.allowed();
 }
 
-// The verdict stays what it was before the charge; the numbers are those after it.
 void MemoryStore::Engine::Force(Claim& claim, Now now) {
-  if (limits.traits(claim.limit_id).keeper == Keeper::kHeld) {
-    const auto& limit = std::get<concurrency::Limit>(*claim.limit);
-    const memory::SlotTable::Answer answer =
-        slots.ForceHold(claim.key, limit, claim.cost, now, memory::ForcedDebt(*claim.limit));
-    claim.decision = answer.decision;
-    claim.receipt = answer.receipt;
+  if (const concurrency::Limit* limit = SlotsOf(claim)) {
+    Set(claim,
+        slots.ForceHold(claim.key, *limit, claim.cost, now, memory::ForcedDebt(*claim.limit)));
   } else {
-    const KeyClaims::Answer answer = keys.Force(claim, now);
-    claim.decision = answer.decision;
-    claim.receipt = answer.receipt;
+    keys.Force(claim, now);
   }
 }
 
 void MemoryStore::Engine::Apply(ClaimGroup& group, Now now) {
-  for (Claim& claim : group.claims) claim.receipt = {};
   if (group.claims.size() == 1 && group.claims[0].kind == ClaimKind::kBinding &&
       !group.claims[0].charge_denied) [[likely]] {
     group.allowed = Charge(group.claims[0], now);
@@ -144,7 +153,7 @@ void MemoryStore::Engine::ChargeOthers(std::span<Claim> claims, bool allowed, No
 
 void MemoryStore::Engine::Undo(Claim& claim, std::uint64_t units, Now now) {
   if (units > 0 && claim.receipt.units > 0) {
-    if (limits.traits(claim.limit_id).keeper == Keeper::kHeld) {
+    if (SlotsOf(claim) != nullptr) {
       slots.Release(claim.key, claim.receipt, now);
     } else {
       keys.Undo(claim, units, now);
@@ -154,7 +163,7 @@ void MemoryStore::Engine::Undo(Claim& claim, std::uint64_t units, Now now) {
 }
 
 bool MemoryStore::Engine::Renew(const Claim& claim, Now now) {
-  const auto* const limit = std::get_if<concurrency::Limit>(claim.limit);
+  const concurrency::Limit* const limit = SlotsOf(claim);
   return limit != nullptr && slots.Renew(claim.key, *limit, claim.receipt, now);
 }
 

@@ -47,6 +47,8 @@ class MemoryStore::Engine {
   memory::SlotTable slots;
 
  private:
+  // The claim's limit where it is one of concurrency, else null.
+  [[nodiscard]] const concurrency::Limit* SlotsOf(const Claim& claim) const;
   // Each of these sets the claim's decision, and its receipt where it charges. True: there was
   // room.
   bool Look(Claim& claim, Now now);

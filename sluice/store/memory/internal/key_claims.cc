@@ -36,21 +36,37 @@ KeyClaims::Asked::Asked(const Claim& claim, const LimitTraits& traits_of_limit, 
       now(NowOf(traits, limit, place.fingerprint, now_given)),
       common_now(now_given) {}
 
-KeyClaims::Answer KeyClaims::Look(const Claim& claim, Now now) {
-  return Ask(Asked(claim, limits_.traits(claim.limit_id), How::kLook, now));
-}
-KeyClaims::Answer KeyClaims::Charge(const Claim& claim, Now now) {
-  return Ask(Asked(claim, limits_.traits(claim.limit_id), How::kCharge, now));
-}
-KeyClaims::Answer KeyClaims::Force(const Claim& claim, Now now) {
-  return Ask(Asked(claim, limits_.traits(claim.limit_id), How::kForce, now));
+void KeyClaims::Look(Claim& claim, Now now) { Ask(claim, How::kLook, now); }
+void KeyClaims::Force(Claim& claim, Now now) { Ask(claim, How::kForce, now); }
+void KeyClaims::Charge(Claim& claim, Now now) {
+  if (ChargeAtOnce(claim, limits_.traits(claim.limit_id), now)) [[likely]] {
+    return;
+  }
+  Ask(claim, How::kCharge, now);
 }
 
-KeyClaims::Answer KeyClaims::Ask(const Asked& asked) {
-  if (asked.traits.keeper == Keeper::kWord) [[likely]] {
-    return AskWord(asked);
-  }
-  return AskBlocks(asked);
+bool KeyClaims::ChargeAtOnce(Claim& claim, const LimitTraits& traits, Now now) {
+  if (traits.keeper != Keeper::kWord || traits.phased) return false;
+  const Place place(claim.key);
+  // Before the word; see AskWord.
+  const std::uint64_t undone = table_.Undone(place).load(std::memory_order_acquire);
+  const Slot slot = table_.Find(place);
+  Seen seen;
+  if (!slot || !slot.Read(seen) || seen.tag != (place.fingerprint | claim.limit_id)) return false;
+  const Step<std::uint64_t> step = DecideWord(*claim.limit, seen.word, claim.cost, now);
+  if (step.damaged) return false;
+  if (step.receipt.units > 0 && !slot.Replace(seen.word, step.next)) return false;
+  claim.decision = step.decision;
+  claim.receipt = step.receipt;
+  claim.receipt.undone_before = undone;
+  return true;
+}
+
+void KeyClaims::Ask(Claim& claim, How how, Now now) {
+  const Asked asked(claim, limits_.traits(claim.limit_id), how, now);
+  const Answer answer = asked.traits.keeper == Keeper::kWord ? AskWord(asked) : AskBlocks(asked);
+  claim.decision = answer.decision;
+  claim.receipt = answer.receipt;
 }
 
 KeyClaims::Met KeyClaims::Meet(const Asked& asked, Slot& slot, Seen& seen) const {

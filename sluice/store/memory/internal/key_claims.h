@@ -26,23 +26,23 @@ namespace sluice::memory {
 
 class KeyClaims {
  public:
+  KeyClaims(LineTable& table, LimitRegistry& limits, Room& room, Counters& counters)
+      : table_(table), limits_(limits), room_(room), counters_(counters) {}
+
+  // Each sets the claim's decision and receipt.
+  // What the claim's cost would get; remaining and reset_after as they are without it.
+  void Look(Claim& claim, Now now);
+  // Charges if there is room.
+  void Charge(Claim& claim, Now now);
+  // Charges whatever the room, up to ForcedDebt.
+  void Force(Claim& claim, Now now);
+  void Undo(const Claim& claim, std::uint64_t units, Now now);
+
+ private:
   struct Answer {
     Decision decision;
     Receipt receipt;  // units 0: nothing was charged
   };
-
-  KeyClaims(LineTable& table, LimitRegistry& limits, Room& room, Counters& counters)
-      : table_(table), limits_(limits), room_(room), counters_(counters) {}
-
-  // What the claim's cost would get; remaining and reset_after as they are without it.
-  [[nodiscard]] Answer Look(const Claim& claim, Now now);
-  // Charges if there is room.
-  [[nodiscard]] Answer Charge(const Claim& claim, Now now);
-  // Charges whatever the room, up to ForcedDebt.
-  [[nodiscard]] Answer Force(const Claim& claim, Now now);
-  void Undo(const Claim& claim, std::uint64_t units, Now now);
-
- private:
   enum class How : std::uint8_t { kLook, kCharge, kForce };
   // A claim with all that is looked up for it.
   struct Asked {
@@ -62,7 +62,10 @@ class KeyClaims {
   // Finds the key and reads its slot as a whole. kOther: under another limit.
   [[nodiscard]] Met Meet(const Asked& asked, Slot& slot, Seen& seen) const;
 
-  Answer Ask(const Asked& asked);
+  // The common case, and no other: the key is there, under this limit, its word is the state, and
+  // nobody else is after it. False: nothing was done.
+  bool ChargeAtOnce(Claim& claim, const LimitTraits& traits, Now now);
+  void Ask(Claim& claim, How how, Now now);
   Answer AskWord(const Asked& asked);
   Answer AskBlocks(const Asked& asked);
   Answer AskBlocksAbsent(const Asked& asked);

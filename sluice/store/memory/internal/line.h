@@ -112,6 +112,13 @@ class Slot {
   int index_ = 0;
 };
 
+inline void PrefetchToWrite(const void* at) {
+  __builtin_prefetch(at, 1);
+  // GCC 12 takes a function that does nothing but prefetch for one without effect, and leaves out
+  // the call.
+  asm volatile("");
+}
+
 // One bit for each slot whose tag has this fingerprint, whatever its class.
 [[nodiscard]] inline unsigned MatchMask(const Line& line, std::uint64_t fingerprint) {
 #if defined(SLUICE_COMPARE_SSE2)

@@ -14,8 +14,11 @@ constexpr std::uint64_t kMainLinesPerStashLine = 255;
 }  // namespace
 
 absl::StatusOr<LineTable> LineTable::Open(std::uint64_t max_keys) {
-  const std::uint64_t lines =
+  std::uint64_t lines =
       std::max<std::uint64_t>((max_keys * kSlotsPerKey + kSlotsPerLine - 1) / kSlotsPerLine, 2);
+  // What lies apart counts too, where it is no great part: 32 bytes a key in all.
+  constexpr std::uint64_t kApart = sizeof(Shared) / sizeof(Line) + 1;
+  if (lines > 16 * kApart) lines -= kApart;
   const std::uint64_t stash_lines =
       std::max<std::uint64_t>(lines / (kMainLinesPerStashLine + 1), 1);
   absl::StatusOr<Pages> pages = Pages::Take(lines * sizeof(Line), "the table of keys");

@@ -48,9 +48,16 @@ class LineTable {
   }
 
   // For a batch: fetches the first lines; later the second line where the first does not have it.
-  void PrefetchFirst(const Place& place) const { __builtin_prefetch(&First(place), 1); }
+  void PrefetchFirst(const Place& place) const { PrefetchToWrite(&First(place)); }
   void PrefetchSecond(const Place& place) const {
-    if (MatchMask(First(place), place.fingerprint) == 0) __builtin_prefetch(&Second(place), 1);
+    if (MatchMask(First(place), place.fingerprint) == 0) PrefetchToWrite(&Second(place));
+  }
+
+  // What the key's slot in its first line holds just now, or 0; only good as a hint.
+  [[nodiscard]] std::uint64_t WordInFirst(const Place& place) const {
+    Seen seen;
+    const Slot slot = FindIn(First(place), place);
+    return slot && slot.Read(seen) ? seen.word : 0;
   }
 
   [[nodiscard]] Line& First(const Place& place) const {
