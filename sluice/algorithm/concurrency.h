@@ -26,6 +26,7 @@
 
 #include "absl/status/statusor.h"
 #include "sluice/algorithm/decision.h"
+#include "sluice/algorithm/internal/arithmetic.h"
 #include "sluice/base/time.h"
 
 namespace sluice::concurrency {
@@ -62,7 +63,11 @@ template <std::ranges::input_range Slots>
   std::uint64_t freed = 0;
   for (const Slot slot : slots) {
     freed += slot.units;
-    if (freed >= need) return std::max(slot.end - now, Duration{0});
+    if (freed >= need) {
+      return Duration{
+          std::max<std::int64_t>(0, internal::SaturatedSub(slot.end.time_since_epoch().count(),
+                                                           now.time_since_epoch().count()))};
+    }
   }
   return kUnknown;
 }

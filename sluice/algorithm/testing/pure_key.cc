@@ -1,7 +1,6 @@
 #include "sluice/algorithm/testing/pure_key.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 namespace sluice::testing {
@@ -31,9 +30,10 @@ Decision PureKey::DecideOnSlots(const concurrency::Limit& limit, std::uint64_t c
   const std::uint64_t in_flight = InFlight(now);
   Decision decision = concurrency::Decide(limit, in_flight, cost);
   if (decision.verdict == Verdict::kLimited) {
-    auto live = slots_.taken |
-                std::views::filter([&](const auto& taken) { return taken.slot.end > now.steady; }) |
-                std::views::transform([](const auto& taken) { return taken.slot; });
+    std::vector<concurrency::Slot> live;
+    for (const auto& taken : slots_.taken) {
+      if (taken.slot.end > now.steady) live.push_back(taken.slot);
+    }
     decision.retry_after = concurrency::RetryAfter(limit, in_flight, cost, live, now.steady);
   }
   return decision;
@@ -44,10 +44,12 @@ PureKey::Answer PureKey::AcquireSlots(const concurrency::Limit& limit, std::uint
   std::erase_if(slots_.taken, [&](const auto& taken) { return taken.slot.end <= now.steady; });
   Answer answer{.decision = DecideOnSlots(limit, cost, now), .receipt = {}};
   if (!answer.decision.allowed() || cost == 0) return answer;
-  const Time end = limit.slot_ttl == Duration{0} ? Time::max() : now.steady + limit.slot_ttl;
+  const bool for_ever = limit.slot_ttl == Duration{0} || now.steady > Time::max() - limit.slot_ttl;
+  const Time end = for_ever ? Time::max() : now.steady + limit.slot_ttl;
   answer.receipt = {.before = next_slot_++, .units = cost};
-  const auto place = std::ranges::upper_bound(slots_.taken, end, {},
-                                              [](const auto& taken) { return taken.slot.end; });
+  const auto place =
+      std::upper_bound(slots_.taken.begin(), slots_.taken.end(), end,
+                       [](Time time, const auto& taken) { return time < taken.slot.end; });
   slots_.taken.insert(place, {answer.receipt.before, {end, cost}});
   return answer;
 }
