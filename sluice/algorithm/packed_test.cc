@@ -206,5 +206,40 @@ TEST(PackedTest, AStateFarAheadIsDamageAndIsDropped) {
   }
 }
 
+// A word from nowhere (memory gone wrong, a foreign file) may be anything; the sanitizers watch.
+TEST(PackedTest, NoWordWhateverItHoldsIsATrap) {
+  std::vector<Limit> limits;
+  for (const Row& row : Rows()) limits.push_back(row.limit);
+  limits.push_back(token_bucket::MakeLimit({1, hours{24 * 365}}, 3).value());
+  limits.push_back(fixed_window::MakeLimit((1LL << 35) - 1, minutes{1}).value());
+  limits.push_back(sliding_window_counter::MakeLimit((1LL << 17) - 1, minutes{1}).value());
+  Random random(1);
+  const auto any = [&random] {  // of any magnitude, either sign
+    const std::uint64_t bits = random.Below(~std::uint64_t{0}) >> random.Below(64);
+    return random.Chance(30) ? ~bits : bits;
+  };
+  for (int i = 0; i < 20'000; ++i) {
+    const Limit& limit = limits[random.Below(limits.size())];
+    const Now now{Time{Duration{static_cast<std::int64_t>(any())}},
+                  WallTime{Duration{static_cast<std::int64_t>(any())}}};
+    const std::uint64_t word = any();
+    const auto step = DecideWord(limit, word, any(), now);
+    ASSERT_LE(step.decision.remaining, CapacityOf(limit));
+    ASSERT_GE(step.decision.retry_after, Duration{0});
+    ASSERT_GE(step.decision.reset_after, Duration{0});
+    const auto forced = ChargeWord(limit, word, any(), now, any());
+    ASSERT_GE(forced.decision.reset_after, Duration{0});
+    const Receipt receipt{.before = static_cast<std::int64_t>(any()),
+                          .charged_at = static_cast<std::int64_t>(any()),
+                          .undone_before = any(),
+                          .units = any()};
+    const std::uint64_t debt = DebtOfWord(limit, word, now);
+    const WordUndone undone = UndoWord(limit, word, receipt, any(), now, any());
+    ASSERT_LE(DebtOfWord(limit, undone.next, now), debt);
+    const Limit& to = limits[random.Below(limits.size())];
+    static_cast<void>(ConvertWord(limit, word, to, now));
+  }
+}
+
 }  // namespace
 }  // namespace sluice
