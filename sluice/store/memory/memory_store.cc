@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "sluice/store/memory/internal/engine.h"
+#include "sluice/store/memory/internal/snapshot.h"
 
 namespace sluice {
 namespace {
@@ -29,17 +30,57 @@ absl::Status CheckOptions(const MemoryStoreOptions& options) {
   return absl::OkStatus();
 }
 
+// A snapshot that is open, at the first of its states.
+struct OpenSnapshot {
+  memory::SnapshotInput input;
+  memory::SnapshotHeader header;
+};
+
+absl::StatusOr<std::optional<OpenSnapshot>> OpenIfThere(const MemoryStoreOptions& options) {
+  if (options.snapshot.empty()) return std::nullopt;
+  absl::StatusOr<std::optional<memory::SnapshotInput>> input =
+      memory::SnapshotInput::Open(options.snapshot);
+  if (!input.ok()) return input.status();
+  if (!*input) return std::nullopt;
+  const absl::StatusOr<memory::SnapshotHeader> header = memory::ReadSnapshotHeader(**input);
+  if (!header.ok()) return header.status();
+  const HashKey& key = header->hash_key;
+  if (options.hash_key &&
+      (options.hash_key->kind() != key.kind() || options.hash_key->secret() != key.secret())) {
+    return absl::InvalidArgumentError((*input)->Told("is of another hash_key"));
+  }
+  return OpenSnapshot{**std::move(input), *header};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MemoryStore>> MemoryStore::Open(const MemoryStoreOptions& options,
                                                                Now now) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
-  (void)now;
-  const HashKey key = options.hash_key ? *options.hash_key : HashKey::Random();
+  absl::StatusOr<std::optional<OpenSnapshot>> snapshot = OpenIfThere(options);
+  if (!snapshot.ok()) return snapshot.status();
+  const HashKey key = *snapshot          ? (*snapshot)->header.hash_key
+                      : options.hash_key ? *options.hash_key
+                                         : HashKey::Random();
   absl::StatusOr<memory::LineTable> table = memory::LineTable::Open(options.max_keys);
   if (!table.ok()) return table.status();
-  return std::unique_ptr<MemoryStore>(
-      new MemoryStore(std::make_unique<Engine>(options, key, *std::move(table))));
+  auto engine = std::make_unique<Engine>(options, key, *std::move(table));
+  if (*snapshot) {
+    absl::Status status = memory::ReadSnapshot((*snapshot)->input, (*snapshot)->header,
+                                               engine->SnapshotParts(), engine->max_keys, now);
+    if (!status.ok()) return status;
+  }
+  return std::unique_ptr<MemoryStore>(new MemoryStore(std::move(engine)));
+}
+
+absl::Status MemoryStore::WriteSnapshot(const std::string& path, Now now, Duration min_lifetime) {
+  const memory::LineTable& table = engine_->table;
+  const memory::SnapshotHeader header{.hash_key = engine_->hash_key,
+                                      .written_at = now.wall,
+                                      .max_keys = engine_->max_keys,
+                                      .main_lines = table.main_lines(),
+                                      .stash_lines = table.stash_lines()};
+  return memory::WriteSnapshot(engine_->SnapshotParts(), header, path, now, min_lifetime);
 }
 
 MemoryStore::MemoryStore(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}

@@ -17,6 +17,7 @@
 #include "sluice/store/memory/internal/line_table.h"
 #include "sluice/store/memory/internal/room.h"
 #include "sluice/store/memory/internal/slot_table.h"
+#include "sluice/store/memory/internal/snapshot.h"
 #include "sluice/store/memory/memory_store.h"
 
 namespace sluice {
@@ -29,6 +30,10 @@ class MemoryStore::Engine {
   absl::Status PrepareFor(const Limit& limit);
   // All that is taken from the system so far.
   [[nodiscard]] std::size_t BytesTaken() const;
+
+  [[nodiscard]] memory::SnapshotParts SnapshotParts() {
+    return {table, arena, limits, room, counters};
+  }
 
   // Fetches the lines of all claims in two rounds, so that no claim waits for memory alone.
   void Prefetch(std::span<const ClaimGroup> groups) const;

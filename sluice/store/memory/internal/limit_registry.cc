@@ -11,7 +11,7 @@
 namespace sluice::memory {
 namespace {
 
-struct TraitsOf {
+struct OwnTraits {
   LimitTraits operator()(const token_bucket::Limit& limit) const {
     return {.counts_undone = true, .ticks_per_ns = limit.ticks_per_ns, .interval = limit.interval};
   }
@@ -37,6 +37,12 @@ Keeper KeeperOf(const Limit& limit) {
   if (std::holds_alternative<sliding_window_log::Limit>(limit)) return Keeper::kLog;
   if (std::holds_alternative<sliding_window_strict::Limit>(limit)) return Keeper::kStrict;
   return FitsWord(limit) ? Keeper::kWord : Keeper::kSmall;
+}
+
+LimitTraits TraitsOf(const Limit& limit) {
+  LimitTraits traits = std::visit(OwnTraits{}, limit);
+  traits.keeper = KeeperOf(limit);
+  return traits;
 }
 
 absl::StatusOr<LimitId> LimitRegistry::Register(const Limit& limit) {
@@ -107,8 +113,7 @@ absl::StatusOr<LimitId> LimitRegistry::NewId(const Limit& limit) {
                      " different limits at a time, counting those that were replaced and may still "
                      "be alive in some key"));
   }
-  traits_[id] = std::visit(TraitsOf{}, limit);
-  traits_[id].keeper = KeeperOf(limit);
+  traits_[id] = TraitsOf(limit);
   entries_[id].limit = std::make_unique<const Limit>(limit);
   entries_[id].released_at = latest_;
   return static_cast<LimitId>(id);
@@ -126,6 +131,7 @@ bool LimitRegistry::FreeOverdue() {
   }
   if (overdue.none()) return false;
   sweep_(overdue);
+  ++reuses_;
   for (std::size_t id = 1; id < first_unused_; ++id) {
     if (!overdue.test(id)) continue;
     entries_[id].limit.reset();

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 
-#include "sluice/algorithm/state.h"
 #include "sluice/store/memory/internal/event_log.h"
 #include "sluice/store/memory/internal/strict_counts.h"
 
@@ -15,16 +14,6 @@ using LogLimit = sliding_window_log::Limit;
 using StrictLimit = sliding_window_strict::Limit;
 
 static_assert(sizeof(SmallState) <= sizeof(Block::units));
-
-SmallState LoadSmall(const BlockArena& arena, BlockNumber head) {
-  SmallState state;
-  std::memcpy(&state, arena.at(head).units, sizeof state);
-  return state;
-}
-
-void StoreSmall(BlockArena& arena, BlockNumber head, const SmallState& state) {
-  std::memcpy(arena.at(head).units, &state, sizeof state);
-}
 
 OutsideAnswer AnswerOf(const Step<SmallState>& step) {
   return {step.decision, step.receipt, step.damaged};
@@ -41,6 +30,16 @@ struct EmptyLog {
 };
 
 }  // namespace
+
+SmallState LoadSmall(const BlockArena& arena, BlockNumber head) {
+  SmallState state;
+  std::memcpy(&state, arena.at(head).units, sizeof state);
+  return state;
+}
+
+void StoreSmall(BlockArena& arena, BlockNumber head, const SmallState& state) {
+  std::memcpy(arena.at(head).units, &state, sizeof state);
+}
 
 std::uint64_t OutsideStates::MaxBlocks(const Limit& limit) {
   if (const auto* log = std::get_if<LogLimit>(&limit)) {

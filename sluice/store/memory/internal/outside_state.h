@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "sluice/algorithm/limit.h"
+#include "sluice/algorithm/state.h"
 #include "sluice/base/time.h"
 #include "sluice/store/memory/internal/block_arena.h"
 #include "sluice/store/memory/internal/counters.h"
@@ -26,6 +27,10 @@ class BlockSource {
   // Makes at least one block free, whoever takes it. False: nothing can be spared just now.
   [[nodiscard]] virtual bool MakeFreeBlock(Now now) = 0;
 };
+
+// A small state in its head block.
+[[nodiscard]] SmallState LoadSmall(const BlockArena& arena, BlockNumber head);
+void StoreSmall(BlockArena& arena, BlockNumber head, const SmallState& state);
 
 // What a decision or a charge answers about a state in blocks.
 struct OutsideAnswer {
