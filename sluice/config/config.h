@@ -30,7 +30,10 @@ struct GatewaySettings {
   Duration response_timeout = 60s;  // until the upstream's answer begins, and between its parts
   Duration idle_timeout = 60s;      // of a client's kept connection between requests
   Duration header_timeout = 10s;    // from a request's first byte to the end of its head
-  Duration drain = 10s;             // at shutdown, for what is in flight
+  Duration body_timeout = 30s;      // for each wait within a request's body
+  Duration write_timeout = 60s;     // for a client that reads nothing of its answer
+  Duration upstream_idle_timeout = 30s;  // of a kept connection to the upstream
+  Duration drain = 10s;                  // at shutdown, for what is in flight
   friend bool operator==(const GatewaySettings&, const GatewaySettings&) = default;
 };
 
@@ -49,9 +52,10 @@ struct MemorySettings {
 
 // `limits: { ... }`: every bound by its name.
 struct Bounds {
-  std::uint64_t connections = 10'000;          // of clients, all loops together
-  std::uint64_t upstream_connections = 1'000;  // all loops together
-  std::uint64_t header_bytes = 32 * 1024;      // of a request's or an answer's head
+  std::uint64_t connections = 10'000;             // of clients, all loops together
+  std::uint64_t upstream_connections = 1'000;     // all loops together
+  std::uint64_t idle_upstream_connections = 256;  // kept for later requests
+  std::uint64_t header_bytes = 32 * 1024;         // of a request's or an answer's head
   std::uint64_t header_fields = 100;
   std::uint64_t outside_bytes = 64 << 20;  // states that do not fit a word (memory_store.h)
   std::uint64_t slots = 65'536;            // concurrency slots held at once

@@ -73,6 +73,9 @@ gateway:
   response_timeout: 2m
   idle_timeout: 3s
   header_timeout: 4s
+  body_timeout: 5s
+  write_timeout: 6s
+  upstream_idle_timeout: 7s
   drain: 0
 admin: { listen: 127.0.0.1:0 }
 store:
@@ -80,6 +83,7 @@ store:
 limits:
   connections: 5
   upstream_connections: 6
+  idle_upstream_connections: 4
   header_bytes: 8KiB
   header_fields: 7
   outside_bytes: 1GiB
@@ -98,6 +102,9 @@ node: { name: n1, region: eu }
                                              .response_timeout = 2min,
                                              .idle_timeout = 3s,
                                              .header_timeout = 4s,
+                                             .body_timeout = 5s,
+                                             .write_timeout = 6s,
+                                             .upstream_idle_timeout = 7s,
                                              .drain = 0s}));
   EXPECT_EQ(config.admin->listen, (Endpoint{"127.0.0.1", 0}));
   EXPECT_EQ(config.memory, (MemorySettings{.max_keys = 10'000'000,
@@ -105,6 +112,7 @@ node: { name: n1, region: eu }
                                            .snapshot_every = 5min}));
   EXPECT_EQ(config.bounds, (Bounds{.connections = 5,
                                    .upstream_connections = 6,
+                                   .idle_upstream_connections = 4,
                                    .header_bytes = 8192,
                                    .header_fields = 7,
                                    .outside_bytes = 1 << 30,

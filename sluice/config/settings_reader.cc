@@ -103,6 +103,9 @@ void ReadGateway(const Value& value, Config& config) {
   ReadTimeout(fields, "response_timeout", 1ms, gateway.response_timeout);
   ReadTimeout(fields, "idle_timeout", 1ms, gateway.idle_timeout);
   ReadTimeout(fields, "header_timeout", 1ms, gateway.header_timeout);
+  ReadTimeout(fields, "body_timeout", 1ms, gateway.body_timeout);
+  ReadTimeout(fields, "write_timeout", 1ms, gateway.write_timeout);
+  ReadTimeout(fields, "upstream_idle_timeout", 1ms, gateway.upstream_idle_timeout);
   ReadTimeout(fields, "drain", 0ms, gateway.drain);
   fields.Later({"tls"});
   fields.Finish();
@@ -158,6 +161,7 @@ void ReadBounds(const Value& value, Bounds& bounds) {
   Fields fields(value.node(), "`limits`", value.diagnostics());
   ReadBound(fields, "connections", 1, 10'000'000, bounds.connections);
   ReadBound(fields, "upstream_connections", 1, 1'000'000, bounds.upstream_connections);
+  ReadBound(fields, "idle_upstream_connections", 0, 1'000'000, bounds.idle_upstream_connections);
   ReadByteBound(fields, "header_bytes", 1024, 1 << 20, bounds.header_bytes);
   ReadBound(fields, "header_fields", 1, 10'000, bounds.header_fields);
   ReadByteBound(fields, "outside_bytes", 0, std::int64_t{1} << 38, bounds.outside_bytes);

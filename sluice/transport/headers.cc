@@ -109,6 +109,7 @@ void RateLimitFields::Prepare(const Outcome& outcome) {
 
 void RateLimitFields::Select(const Outcome& outcome) {
   selected_.clear();
+  if (!shown_) return;
   for (const RuleResult& result : outcome.results) {
     if (result.claim >= 0 && texts_[result.rule_index].shown) selected_.push_back(&result);
   }

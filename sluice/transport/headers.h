@@ -53,6 +53,9 @@ void AppendLimitItem(std::string_view quoted_name, const Decision& decision, con
 // Writes the fields of outcomes. For one thread.
 class RateLimitFields {
  public:
+  // Not `shown` (`headers: [none]`): only what an upstream said in these fields passes.
+  explicit RateLimitFields(bool shown = true) : shown_(shown) {}
+
   // Appends RateLimit-Policy and RateLimit lines, each with its CRLF; nothing when no rule is
   // shown. `more_policies` and `more_limits` are what an upstream said in the same fields; they
   // follow ours in the same line, for to leave them out would tell the client of more room than it
@@ -73,6 +76,7 @@ class RateLimitFields {
   void AppendLine(std::string_view field, const Outcome& outcome, bool policy,
                   std::string_view more, std::string* out) const;
 
+  bool shown_;
   std::shared_ptr<const ActiveRules> rules_;  // of these are the texts
   std::vector<Texts> texts_;                  // of each rule
   std::vector<const RuleResult*> selected_;   // of the outcome at hand

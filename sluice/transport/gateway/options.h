@@ -32,6 +32,8 @@ struct GatewayOptions {
   // Of the head of a request or an answer.
   std::size_t header_bytes = std::size_t{32} * 1024;
   std::size_t header_fields = 100;
+
+  bool rate_limit_fields = true;  // RateLimit and RateLimit-Policy on every answer
 };
 
 }  // namespace sluice::gateway
