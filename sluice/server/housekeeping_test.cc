@@ -1,0 +1,39 @@
+#include "sluice/server/housekeeping.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(HousekeepingTest, DoesEachChoreAgainAndAgain) {
+  std::promise<void> often;
+  std::atomic<int> times = 0;
+  std::promise<void> other;
+  std::atomic<bool> other_done = false;
+  const Housekeeping housekeeping({{.every = 1ms,
+                                    .work =
+                                        [&] {
+                                          if (++times == 3) often.set_value();
+                                        }},
+                                   {.every = 2ms, .work = [&] {
+                                      if (!other_done.exchange(true)) other.set_value();
+                                    }}});
+  often.get_future().wait();
+  other.get_future().wait();
+}
+
+TEST(HousekeepingTest, EndsAtOnceWhateverTheIntervals) {
+  std::atomic<int> times = 0;
+  {
+    const Housekeeping housekeeping({{.every = 1h, .work = [&] { ++times; }}});
+  }
+  EXPECT_EQ(times, 0);
+}
+
+}  // namespace
+}  // namespace sluice

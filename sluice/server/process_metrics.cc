@@ -1,0 +1,52 @@
+#include "sluice/server/process_metrics.h"
+
+#include "sluice/telemetry/prometheus.h"
+
+namespace sluice {
+
+void WriteStoreMetrics(const MemoryStats& stats, std::string& out) {
+  PrometheusWriter writer(out);
+  writer.Single("sluice_store_keys", "gauge", "Keys that owe something (estimated).",
+                stats.keys_live);
+  writer.Single("sluice_store_keys_max", "gauge", "The bound: store.memory.max_keys.",
+                stats.max_keys);
+  writer.Single("sluice_store_bytes", "gauge", "Memory that the store has taken.", stats.bytes);
+  writer.Single("sluice_store_inserted_total", "counter", "Keys that came in.", stats.inserted);
+  writer.Single("sluice_store_reclaimed_total", "counter",
+                "Places of keys that owed nothing, given to others.", stats.reclaimed);
+  writer.Single("sluice_store_evicted_total", "counter",
+                "Keys that still owed something, forgotten for want of room.", stats.evicted);
+  writer.Single("sluice_store_refused_total", "counter",
+                "Requests denied because all concurrency slots of the process were taken.",
+                stats.refused);
+  writer.Single("sluice_store_damaged_total", "counter", "Impossible states that were dropped.",
+                stats.damaged);
+  writer.Single("sluice_store_converted_total", "counter",
+                "States taken over under other numbers, after a reload or a change of plan.",
+                stats.conversions);
+  writer.Single("sluice_store_events_dropped_total", "counter",
+                "Events of sliding logs forgotten early for want of room.", stats.events_dropped);
+  writer.Single("sluice_store_blocks", "gauge",
+                "Blocks for states that do not fit a word (limits.outside_bytes).",
+                stats.outside_blocks);
+  writer.Single("sluice_store_blocks_used", "gauge", "Of these, in use.",
+                stats.outside_blocks_used);
+  writer.Single("sluice_store_slots_used", "gauge", "Concurrency slots that are held.",
+                stats.concurrency_slots_used);
+}
+
+void WriteServerMetrics(const ReloadCounts& reloads, std::uint64_t generation, bool draining,
+                        std::string_view node, std::string& out) {
+  PrometheusWriter writer(out);
+  writer.Family("sluice_reloads_total", "counter", "Reloads of the configuration, by their end.");
+  writer.Sample({{"result", "succeeded"}}, reloads.succeeded);
+  writer.Sample({{"result", "failed"}}, reloads.failed);
+  writer.Single("sluice_rules_generation", "gauge", "The generation of the rules in force.",
+                generation);
+  writer.Single("sluice_draining", "gauge", "1 while the process is shutting down.",
+                draining ? 1 : 0);
+  writer.Family("sluice_build_info", "gauge", "Always 1; the labels tell the build.");
+  writer.Sample({{"version", SLUICE_VERSION}, {"node", node}}, 1);
+}
+
+}  // namespace sluice

@@ -1,0 +1,22 @@
+// What /metrics shows beside the decisions: the store, the gateway, reloads, the build.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "sluice/store/memory/memory_store.h"
+
+namespace sluice {
+
+struct ReloadCounts {
+  std::uint64_t succeeded = 0;
+  std::uint64_t failed = 0;
+};
+
+void WriteStoreMetrics(const MemoryStats& stats, std::string& out);
+// `node` is node.name; it may be empty.
+void WriteServerMetrics(const ReloadCounts& reloads, std::uint64_t generation, bool draining,
+                        std::string_view node, std::string& out);
+
+}  // namespace sluice

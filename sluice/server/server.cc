@@ -1,0 +1,275 @@
+#include "sluice/server/server.h"
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "sluice/admin/admin_port.h"
+#include "sluice/base/clock.h"
+#include "sluice/base/log.h"
+#include "sluice/limiter/limiter.h"
+#include "sluice/net/event_loops.h"
+#include "sluice/server/gateway_options.h"
+#include "sluice/server/housekeeping.h"
+#include "sluice/server/process_metrics.h"
+#include "sluice/store/memory/memory_store.h"
+#include "sluice/telemetry/metrics.h"
+#include "sluice/transport/gateway/gateway.h"
+
+namespace sluice {
+namespace {
+
+MemoryStoreOptions StoreOptions(const config::Config& config) {
+  return {.max_keys = config.memory.max_keys,
+          .outside_bytes = config.bounds.outside_bytes,
+          .max_slots = static_cast<std::uint32_t>(config.bounds.slots),
+          .snapshot = config.memory.snapshot,
+          .hash_key = std::nullopt};
+}
+
+net::HostPort HostPortOf(const config::Endpoint& endpoint) {
+  return {.host = endpoint.host, .port = endpoint.port};
+}
+
+// One line each, so that a reload that fails tells everything, in either format of the log.
+void LogDiagnostics(const config::Diagnostics& diagnostics) {
+  for (const config::Diagnostic& told : diagnostics.Sorted()) {
+    const config::Location at = told.location;
+    const std::string place = diagnostics.FileName(at.file) + ":" + std::to_string(at.line) + ":" +
+                              std::to_string(at.column);
+    const bool error = told.severity == config::Severity::kError;
+    log::Write(error ? log::Level::kError : log::Level::kWarning, "configuration",
+               {{"at", place}, {"what", told.message}, {"hint", told.hint}});
+  }
+}
+
+}  // namespace
+
+class Server::Parts {
+ public:
+  Parts(config::Config config, Loader loader)
+      : config_(std::move(config)), loader_(std::move(loader)), loops_(config_.threads) {}
+  ~Parts() { Stop(); }
+
+  absl::Status Start();
+  bool Reload();
+  void Stop();
+  std::string gateway_address() const;
+  std::string admin_address() const;
+
+ private:
+  absl::Status OpenStore();
+  absl::Status StartDoors();
+  void StartHousekeeping();
+  absl::Status Use(std::shared_ptr<const RuleSet> rules);
+  void WarnOfChangesForTheNextStart(const config::Config& next) const;
+  void WriteMetrics(std::string& out) const;
+  void WriteSnapshot() const;
+  std::shared_ptr<const ActiveRules> active() const {
+    const std::lock_guard lock(mutex_);
+    return active_;
+  }
+
+  config::Config config_;
+  const Loader loader_;
+  SystemClock clock_;
+  std::unique_ptr<MemoryStore> store_;
+  Metrics metrics_;
+
+  mutable std::mutex mutex_;  // guards active_ and reloads_, which the admin port reads
+  std::shared_ptr<const ActiveRules> active_;
+  ReloadCounts reloads_;
+  std::uint64_t generation_ = 1;
+  std::atomic<bool> ready_ = false;
+  bool stopped_ = false;
+
+  net::EventLoops loops_;
+  std::vector<ThreadMetrics*> thread_metrics_;      // by loop
+  std::vector<std::unique_ptr<Limiter>> limiters_;  // by loop
+  std::unique_ptr<gateway::Gateway> gateway_;
+  std::unique_ptr<admin::AdminPort> admin_;
+  std::unique_ptr<Housekeeping> housekeeping_;
+};
+
+absl::Status Server::Parts::Start() {
+  if (absl::Status opened = OpenStore(); !opened.ok()) return opened;
+  auto active = ActiveRules::Make(config_.rules, *store_, clock_);
+  if (!active.ok()) return active.status();
+  active_ = *std::move(active);
+  metrics_.Show(active_->rules());
+  for (std::size_t i = 0; i < loops_.size(); ++i) {
+    ThreadMetrics& metrics = metrics_.AddThread();
+    metrics.Bind(active_->rules());
+    thread_metrics_.push_back(&metrics);
+    limiters_.push_back(std::make_unique<Limiter>(Limiter::Parts{.store = *store_,
+                                                                 .hash_key = store_->hash_key(),
+                                                                 .clock = clock_,
+                                                                 .observer = &metrics},
+                                                  active_));
+  }
+  loops_.Start();
+  if (absl::Status doors = StartDoors(); !doors.ok()) return doors;
+  StartHousekeeping();
+  ready_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::OpenStore() {
+  auto store = MemoryStore::Open(StoreOptions(config_), clock_.Read());
+  if (!store.ok()) return store.status();
+  store_ = *std::move(store);
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::StartDoors() {
+  if (config_.gateway) {
+    std::vector<Limiter*> limiters;
+    for (const auto& limiter : limiters_) limiters.push_back(limiter.get());
+    auto gateway = gateway::Gateway::Start(loops_, limiters, GatewayOptionsOf(config_));
+    if (!gateway.ok()) return gateway.status();
+    gateway_ = *std::move(gateway);
+    log::Info("listening",
+              {{"door", "gateway"}, {"address", gateway_address()}, {"loops", loops_.size()}});
+  }
+  if (config_.admin) {
+    auto port = admin::AdminPort::Start(
+        HostPortOf(config_.admin->listen),
+        {.ready = [this] { return ready_.load(); },
+         .write_metrics = [this](std::string& out) { WriteMetrics(out); },
+         .rules =
+             [this] {
+               const auto rules = active();
+               return std::shared_ptr<const RuleSet>(rules, &rules->rules());
+             }});
+    if (!port.ok()) return port.status();
+    admin_ = *std::move(port);
+    log::Info("listening", {{"door", "admin"}, {"address", admin_address()}});
+  }
+  return absl::OkStatus();
+}
+
+void Server::Parts::StartHousekeeping() {
+  std::vector<Housekeeping::Chore> chores;
+  chores.push_back({.every = std::chrono::seconds{1}, .work = [this] { clock_.RefreshOffset(); }});
+  if (!config_.memory.snapshot.empty()) {
+    chores.push_back({.every = config_.memory.snapshot_every, .work = [this] { WriteSnapshot(); }});
+  }
+  housekeeping_ = std::make_unique<Housekeeping>(std::move(chores));
+}
+
+absl::Status Server::Parts::Use(std::shared_ptr<const RuleSet> rules) {
+  auto made = ActiveRules::Make(std::move(rules), *store_, clock_);
+  if (!made.ok()) return made.status();
+  const std::shared_ptr<const ActiveRules> next = *std::move(made);
+  loops_.OnEach([&](net::EventLoop& loop) {
+    thread_metrics_[loop.index()]->Bind(next->rules());
+    limiters_[loop.index()]->Replace(next);
+  });
+  metrics_.Show(next->rules());
+  const std::lock_guard lock(mutex_);
+  active_ = next;
+  return absl::OkStatus();
+}
+
+bool Server::Parts::Reload() {
+  const std::uint64_t next = generation_ + 1;
+  config::LoadResult loaded = loader_(next);
+  absl::Status used = absl::OkStatus();
+  if (loaded.config) used = Use(loaded.config->rules);
+  const bool done = loaded.config.has_value() && used.ok();
+  {
+    const std::lock_guard lock(mutex_);
+    ++(done ? reloads_.succeeded : reloads_.failed);
+  }
+  LogDiagnostics(loaded.diagnostics);
+  if (!done) {
+    log::Error("reload failed; the old rules stay in force",
+               {{"generation", generation_},
+                {"errors", loaded.diagnostics.errors()},
+                {"why", used.ok() ? "the configuration has errors" : used.ToString()}});
+    return false;
+  }
+  generation_ = next;
+  WarnOfChangesForTheNextStart(*loaded.config);
+  log::Configure(loaded.config->log.level, loaded.config->log.format);
+  log::Info("reloaded", {{"generation", generation_},
+                         {"rules", loaded.config->rules->rules().size()},
+                         {"warnings", loaded.diagnostics.warnings()}});
+  return true;
+}
+
+void Server::Parts::WarnOfChangesForTheNextStart(const config::Config& next) const {
+  const std::pair<const char*, bool> settings[] = {{"gateway", next.gateway != config_.gateway},
+                                                   {"admin", next.admin != config_.admin},
+                                                   {"store.memory", next.memory != config_.memory},
+                                                   {"limits", next.bounds != config_.bounds},
+                                                   {"headers", next.headers != config_.headers},
+                                                   {"threads", next.threads != config_.threads}};
+  for (const auto& [name, changed] : settings) {
+    if (changed)
+      log::Warning("changed setting takes effect at the next start", {{"setting", name}});
+  }
+}
+
+void Server::Parts::WriteMetrics(std::string& out) const {
+  metrics_.Write(out);
+  WriteStoreMetrics(store_->Stats(clock_.Read()), out);
+  ReloadCounts reloads;
+  std::uint64_t generation = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    reloads = reloads_;
+    generation = active_->rules().generation();
+  }
+  WriteServerMetrics(reloads, generation, !ready_.load(), config_.node_name, out);
+  if (gateway_ != nullptr) WriteGatewayMetrics(gateway_->counters(), out);
+}
+
+void Server::Parts::WriteSnapshot() const {
+  const std::string& path = config_.memory.snapshot;
+  const absl::Status written = store_->WriteSnapshot(path, clock_.Read());
+  if (!written.ok()) {
+    log::Error("snapshot not written", {{"file", path}, {"why", written.ToString()}});
+  }
+}
+
+void Server::Parts::Stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  ready_ = false;
+  if (gateway_ != nullptr) {
+    log::Info("draining", {{"door", "gateway"}, {"connections", gateway_->counters().connections}});
+    gateway_->Drain(config_.gateway->drain);
+  }
+  housekeeping_.reset();
+  admin_.reset();
+  loops_.Stop();
+  gateway_.reset();
+  if (store_ != nullptr && !config_.memory.snapshot.empty()) WriteSnapshot();
+}
+
+std::string Server::Parts::gateway_address() const {
+  return gateway_ == nullptr ? "" : net::ToString(gateway_->endpoint());
+}
+
+std::string Server::Parts::admin_address() const {
+  return admin_ == nullptr ? "" : net::ToString(admin_->endpoint());
+}
+
+Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Server::~Server() = default;
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(config::Config config, Loader reload) {
+  auto parts = std::make_unique<Parts>(std::move(config), std::move(reload));
+  if (absl::Status started = parts->Start(); !started.ok()) return started;
+  return std::unique_ptr<Server>(new Server(std::move(parts)));
+}
+
+bool Server::Reload() { return parts_->Reload(); }
+void Server::Stop() { parts_->Stop(); }
+std::string Server::gateway_address() const { return parts_->gateway_address(); }
+std::string Server::admin_address() const { return parts_->admin_address(); }
+
+}  // namespace sluice

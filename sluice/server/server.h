@@ -1,0 +1,57 @@
+// The one place that knows every part: builds them from a configuration, starts them, reloads the
+// rules, drains.
+//
+//   config file ──> Config ──┬─> MemoryStore, SystemClock, Metrics        one of each
+//                            ├─> Limiter, ThreadMetrics                   one for each event loop
+//                            ├─> gateway                                  on every loop
+//                            └─> admin port                               on a loop of its own
+//
+// Reload: the file is read again by the same code. When it has an error, everything stays as it is.
+// Else each loop gets the new rules by a posted task; requests that are under way end under the
+// rules they met. Settings other than rules, plans, identities and the log's level take effect at
+// the next start; the log says so when they changed.
+//
+// Thread-safety: all functions from one thread, which is none of the loops'.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "sluice/config/config.h"
+#include "sluice/config/load.h"
+
+namespace sluice {
+
+class Server {
+ public:
+  // Reads the configuration anew; the argument is the generation that its rules get.
+  using Loader = std::function<config::LoadResult(std::uint64_t generation)>;
+
+  // Starts everything that `config` names; doors are open when it returns. `reload` is kept for
+  // Reload(). Errors: what could not be opened, with its address or file.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(config::Config config, Loader reload);
+  ~Server();  // as Stop()
+
+  // True when the new rules are in force; else the log has said why not.
+  bool Reload();
+
+  // Not ready, accepts nothing new, lets what is in flight end for at most the drain time, writes
+  // the snapshot, ends the threads. Does nothing a second time.
+  void Stop();
+
+  // Where the doors listen: "127.0.0.1:8080"; empty when there is no such door.
+  [[nodiscard]] std::string gateway_address() const;
+  [[nodiscard]] std::string admin_address() const;
+
+ private:
+  class Parts;
+  explicit Server(std::unique_ptr<Parts> parts);
+
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace sluice
