@@ -1,0 +1,98 @@
+// sluice serve: opens every door that the configuration names, until SIGTERM or SIGINT; SIGHUP
+// reloads. Without a configuration it runs the demo.
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "apps/sluice/commands.h"
+#include "apps/sluice/demo.h"
+#include "sluice/base/log.h"
+#include "sluice/config/load.h"
+#include "sluice/server/server.h"
+
+namespace sluice::app {
+namespace {
+
+namespace asio = boost::asio;
+
+// Signals, from the moment this is made: one that comes while the doors are being opened is kept,
+// and neither lost nor deadly.
+class Signals {
+ public:
+  // Reloads on SIGHUP; returns when another one asks for the end.
+  void ServeUntilTheEnd(Server& server) {
+    Wait(server);
+    context_.run();
+  }
+
+ private:
+  void Wait(Server& server) {
+    signals_.async_wait([this, &server](boost::system::error_code error, int signal) {
+      if (error) return;
+      if (signal != SIGHUP) {
+        log::Info("stopping", {{"signal", signal}});
+        return;
+      }
+      server.Reload();
+      Wait(server);
+    });
+  }
+
+  asio::io_context context_;
+  asio::signal_set signals_{context_, SIGINT, SIGTERM, SIGHUP};
+};
+
+int Serve(config::LoadResult loaded, Server::Loader loader, const std::string& welcome) {
+  std::cerr << loaded.diagnostics.Text() << std::flush;
+  if (!loaded.config) return kFailed;
+  if (!loaded.config->gateway && !loaded.config->admin) {
+    std::cerr << "sluice: the configuration opens no door; add `gateway` or `admin`\n";
+    return kFailed;
+  }
+  log::Configure(loaded.config->log.level, loaded.config->log.format);
+  Signals signals;
+  auto server = Server::Start(*std::move(loaded.config), std::move(loader));
+  if (!server.ok()) {
+    std::cerr << "sluice: " << server.status().message() << "\n";
+    return kFailed;
+  }
+  std::cout << welcome << std::flush;
+  signals.ServeUntilTheEnd(**server);
+  (*server)->Stop();
+  log::Info("stopped");
+  return kDone;
+}
+
+int ServeFile(const std::string& path) {
+  const auto load = [path](std::uint64_t generation) { return config::Load(path, generation); };
+  return Serve(load(1), load, "");
+}
+
+int ServeDemo() {
+  auto demo = Demo::Start();
+  if (!demo.ok()) {
+    std::cerr << "sluice: " << demo.status().message() << "\n";
+    return kFailed;
+  }
+  const auto load = [text = (*demo)->config()](std::uint64_t generation) {
+    return config::LoadText("demo", text, ".", generation);
+  };
+  return Serve(load(1), load, (*demo)->Welcome());
+}
+
+}  // namespace
+
+void AddServe(CLI::App& program, int& exit_code) {
+  CLI::App* command =
+      program.add_subcommand("serve", "Open the doors; without --config a demo on port 8080");
+  auto path = std::make_shared<std::string>();
+  command->add_option("--config", *path, "The configuration, YAML")->type_name("FILE");
+  command->callback(
+      [path, &exit_code] { exit_code = path->empty() ? ServeDemo() : ServeFile(*path); });
+}
+
+}  // namespace sluice::app
