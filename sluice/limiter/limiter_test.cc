@@ -67,6 +67,21 @@ TEST_F(LimiterTest, TwoRulesOnOneKeyAndPeriodHaveCountersOfTheirOwn) {
   EXPECT_EQ(Passing("ann", 12), 10);
 }
 
+TEST_F(LimiterTest, ADefaultRuleThatExemptsAnothersRequestsIsLeftAlone) {
+  const Match product{.methods = {},
+                      .paths = {},
+                      .hosts = {},
+                      .headers = {{.name = "K", .values = {"p"}}},
+                      .clients = {}};
+  Rule named = MakeRule("named", GlobalSource(), Window(10, 1min));
+  named.match = product;
+  Rule fallback = MakeRule("default", GlobalSource(), Window(1, 1min));
+  fallback.exempt = {product};
+  Use({named, fallback});
+  EXPECT_EQ(Passing("p", 11), 10);
+  EXPECT_EQ(Passing("other", 2), 1);
+}
+
 TEST_F(LimiterTest, ShowsTheRuleThatDeniesAndItsNumbers) {
   Use({MakeRule("minute", HeaderSource("K"), Window(60, 1min)),
        MakeRule("hour", HeaderSource("K"), Window(1, 1h))});

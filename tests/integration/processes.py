@@ -1,0 +1,203 @@
+"""Starts the programs under test on free ports, and ends them; raw HTTP for what curl can't send."""
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.request
+
+BIN = os.environ.get("SLUICE_BIN", "build/dev/bin")
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Program:
+    """A child process whose output is read line by line."""
+
+    def __init__(self, argv, **kwargs):
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **kwargs)
+        self.lines = []
+        self.grown = threading.Condition()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            with self.grown:
+                self.lines.append(line.rstrip("\n"))
+                self.grown.notify_all()
+        with self.grown:
+            self.lines.append(None)  # the end
+            self.grown.notify_all()
+
+    def wait_for(self, pattern, seconds=20):
+        """The first line, from the start of the output, in which `pattern` is found."""
+        deadline = time.monotonic() + seconds
+        seen = 0
+        with self.grown:
+            while True:
+                for line in self.lines[seen:]:
+                    if line is None:
+                        raise AssertionError(f"ended before {pattern!r}:\n" + self.text())
+                    found = re.search(pattern, line)
+                    if found:
+                        return found
+                seen = len(self.lines)
+                if not self.grown.wait(deadline - time.monotonic()):
+                    raise AssertionError(f"no {pattern!r} within {seconds} s:\n" + self.text())
+
+    def count(self, pattern):
+        with self.grown:
+            return sum(1 for line in self.lines if line is not None and re.search(pattern, line))
+
+    def text(self):
+        return "\n".join(line for line in self.lines if line is not None)
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def stop(self, seconds=20):
+        """Ends it as an operator would; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError("did not end within {} s:\n{}".format(seconds, self.text())) from None
+        self.reader.join()
+        self.process.stdout.close()
+        return code
+
+
+class OrdersApi(Program):
+    def __init__(self):
+        super().__init__([f"{BIN}/orders_api", "--listen", "127.0.0.1:0"])
+        self.port = int(self.wait_for(r"listening on http://127\.0\.0\.1:(\d+)").group(1))
+
+    def count_requests(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/count") as answer:
+            return json.load(answer)["requests"]
+
+
+class Sluice(Program):
+    """`sluice serve` on a configuration whose ports are 0; `port` and `admin` are the real ones."""
+
+    def __init__(self, config, folder):
+        self.path = os.path.join(folder, "sluice.yaml")
+        self.write(config)
+        super().__init__([f"{BIN}/sluice", "serve", "--config", self.path])
+        self.port = int(self.wait_for(r"door=gateway address=\S+:(\d+)").group(1))
+        self.admin = int(self.wait_for(r"door=admin address=\S+:(\d+)").group(1))
+
+    def write(self, config):
+        with open(self.path, "w") as file:
+            file.write(config)
+
+    def get_admin(self, path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}{path}") as answer:
+            return answer.read().decode()
+
+    def metric(self, name):
+        found = re.search("^" + re.escape(name) + r" (\d+)$", self.get_admin("/metrics"), re.MULTILINE)
+        return int(found.group(1))
+
+    def reload(self, config):
+        """Writes the file, asks for a reload, and waits until the log tells how it ended."""
+        before = self.count("reload")
+        self.write(config)
+        self.signal(signal.SIGHUP)
+        deadline = time.monotonic() + 10
+        while self.count("reload") == before and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+
+def settings(upstream_port, rest):
+    return f"""
+gateway: {{ listen: "127.0.0.1:0", upstream: "http://127.0.0.1:{upstream_port}" }}
+admin: {{ listen: "127.0.0.1:0" }}
+identity: {{ api_key: {{ header: X-API-Key }} }}
+{rest}
+"""
+
+
+@contextlib.contextmanager
+def gateway(rest):
+    """An Orders API and a Sluice in front of it; both end, and end well, with the block."""
+    with tempfile.TemporaryDirectory() as folder:
+        orders = OrdersApi()
+        try:
+            sluice = Sluice(settings(orders.port, rest), folder)
+            try:
+                yield sluice, orders
+            finally:
+                code = sluice.stop()
+            assert code == 0, f"exit code {code}:\n" + sluice.text()
+        finally:
+            orders.stop()
+
+
+def ask(port, path="/v1/orders", key="ann", method="GET", headers=None, body=None):
+    """One request on a connection of its own: (status, headers, body)."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        all_headers = dict(headers or {})
+        if key is not None:
+            all_headers["X-API-Key"] = key
+        connection.request(method, path, body=body, headers=all_headers)
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+    finally:
+        connection.close()
+
+
+class Raw:
+    """A socket for bytes that no client library would send."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), 10)
+        self.buffer = b""
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def read_answer(self):
+        """One answer with Content-Length, or what came before the end: (status, head, body)."""
+        while b"\r\n\r\n" not in self.buffer and self._more():
+            pass
+        head, _, rest = self.buffer.partition(b"\r\n\r\n")
+        found = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+        length = int(found.group(1)) if found else 0
+        self.buffer = rest
+        while len(self.buffer) < length and self._more():
+            pass
+        body, self.buffer = self.buffer[:length], self.buffer[length:]
+        status = int(head.split()[1]) if head else 0
+        return status, head, body
+
+    def closed(self):
+        """Whether the other side ends the connection, without a further byte."""
+        return self.buffer == b"" and not self._more() and self.buffer == b""
+
+    def _more(self):
+        try:
+            data = self.socket.recv(65536)
+        except ConnectionResetError:
+            return False
+        self.buffer += data
+        return data != b""
+
+    def close(self):
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
