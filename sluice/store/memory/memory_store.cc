@@ -62,7 +62,8 @@ absl::StatusOr<std::unique_ptr<MemoryStore>> MemoryStore::Open(const MemoryStore
   const HashKey key = *snapshot          ? (*snapshot)->header.hash_key
                       : options.hash_key ? *options.hash_key
                                          : HashKey::Random();
-  absl::StatusOr<memory::LineTable> table = memory::LineTable::Open(options.max_keys);
+  absl::StatusOr<memory::LineTable> table = memory::LineTable::Open(
+      options.max_keys, *snapshot ? (*snapshot)->header.shape : memory::TableShape{});
   if (!table.ok()) return table.status();
   auto engine = std::make_unique<Engine>(options, key, *std::move(table));
   if (*snapshot) {
@@ -74,12 +75,10 @@ absl::StatusOr<std::unique_ptr<MemoryStore>> MemoryStore::Open(const MemoryStore
 }
 
 absl::Status MemoryStore::WriteSnapshot(const std::string& path, Now now, Duration min_lifetime) {
-  const memory::LineTable& table = engine_->table;
   const memory::SnapshotHeader header{.hash_key = engine_->hash_key,
                                       .written_at = now.wall,
                                       .max_keys = engine_->max_keys,
-                                      .main_lines = table.main_lines(),
-                                      .stash_lines = table.stash_lines()};
+                                      .shape = engine_->table.shape()};
   return memory::WriteSnapshot(engine_->SnapshotParts(), header, path, now, min_lifetime);
 }
 

@@ -89,10 +89,14 @@ struct MemoryStats {
 class MemoryStore final : public Store {
  public:
   // Takes the memory, and what the snapshot holds. Times in it are counted by the wall clock that
-  // passed since it was written (none, if that clock stepped back).
+  // passed since it was written (none, if that clock stepped back). Its limits are known as if they
+  // had been released just now; registered again, by the same numbers, they have the same id.
+  //
+  // Nothing is lost where max_keys is what it was, or a whole multiple of it. With another number
+  // some keys may find no room, those that owe the least first (MemoryStats::evicted).
   //
   //   kInvalidArgument    an option out of its range; a snapshot of a table more than 8 times
-  //                       larger or smaller
+  //                       larger or smaller, or of another hash_key than the option's
   //   kResourceExhausted  the system does not have the memory
   //   kDataLoss           the snapshot is damaged, cut short, or no snapshot at all
   //   kFailedPrecondition the snapshot is of a later version, or its hash needs another processor
@@ -119,7 +123,12 @@ class MemoryStore final : public Store {
   // beside it first (mode 0600), synced and renamed, so that there is always a whole one. May run
   // while others decide: each key is consistent by itself, keys among each other are of slightly
   // different moments. Concurrency slots are left out: their holders end with the process.
-  // The file holds the hash key, but no key of a client.
+  // The file holds the hash key, but no key of a client. A call waits for one before it that writes
+  // the same file, in this process or in another one.
+  //
+  //   kPermissionDenied   the file, or the one beside it, can not be written
+  //   kResourceExhausted  the disk is full
+  //   kUnavailable        all else that the system says; the file is then as it was before
   absl::Status WriteSnapshot(const std::string& path, Now now,
                              Duration min_lifetime = std::chrono::seconds{10});
 

@@ -32,10 +32,19 @@ struct Place {
   std::uint64_t where;
 };
 
+// How many lines there are.
+struct TableShape {
+  std::uint64_t main_lines = 0;
+  std::uint64_t stash_lines = 0;
+  [[nodiscard]] std::uint64_t lines() const { return main_lines + stash_lines; }
+};
+
 class LineTable {
  public:
-  // `max_keys` at a load of one half: two slots each, of which one in 256 lies in the stash.
-  static absl::StatusOr<LineTable> Open(std::uint64_t max_keys);
+  // `max_keys` at a load of one half: two slots each, of which one in 256 lies in the stash. Where
+  // the size of `like`, a table whose keys are to come here, goes into that a whole number of times
+  // but for a few per cent, exactly so many times its lines: then each of its lines is cut evenly.
+  static absl::StatusOr<LineTable> Open(std::uint64_t max_keys, const TableShape& like = {});
 
   LineTable(LineTable&&) = default;
 
@@ -88,8 +97,7 @@ class LineTable {
 
   // The main lines, then the stash.
   [[nodiscard]] std::span<Line> lines() const { return {lines_, main_lines_ + stash_lines_}; }
-  [[nodiscard]] std::uint64_t main_lines() const { return main_lines_; }
-  [[nodiscard]] std::uint64_t stash_lines() const { return stash_lines_; }
+  [[nodiscard]] TableShape shape() const { return {main_lines_, stash_lines_}; }
   [[nodiscard]] std::size_t bytes() const { return pages_.size() + sizeof(Shared); }
 
   // A slot's number in the whole table, and back.
@@ -122,7 +130,7 @@ class LineTable {
     alignas(64) std::atomic<bool> stash_in_use{false};
   };
 
-  LineTable(Pages pages, std::uint64_t main_lines, std::uint64_t stash_lines);
+  LineTable(Pages pages, const TableShape& shape);
 
   [[nodiscard]] static std::size_t StripeOf(const Place& place) {
     return (place.fingerprint >> kClassBits) % kStripes;

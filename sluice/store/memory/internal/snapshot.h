@@ -18,10 +18,13 @@
 // tables lie over each other (LineTable::Scale), so a line of the old table covers a few
 // neighbouring ones of the new table, and the key's own line is one of them, whether it lay in its
 // first, its second or its stash line. So it is put in all of these. The copies in the wrong lines
-// harm nobody: they are found by their 52 bits of another hash alone, which no other key that looks
-// there has (but for 1 in 10^15). They take room until what they owe is over, and where there is
-// none the least debt gives way, as always. In a table of the same size there are no copies, and
-// everything has room.
+// harm nobody: a key is only found by 52 bits of another part of its hash, which no other key that
+// looks there has (but for 1 in 10^15). They take room until what they owe is over, and where there
+// is none the least debt gives way, as always.
+//
+// In a table of the same size there are no copies, and everything has room. Nor is anything lost
+// where the new table has a whole multiple of the old one's lines (LineTable::Open sees to that
+// where it can): then each of its lines gets what one old line had, and no more.
 //
 // Everything that decides where a key lies and what its bits mean is part of the format: Place, the
 // mixes and Scale of LineTable, the packed words of the windows, and HashKey. A change of these is
@@ -57,10 +60,7 @@ struct SnapshotHeader {
   HashKey hash_key;
   WallTime written_at;
   std::uint64_t max_keys;
-  std::uint64_t main_lines;
-  std::uint64_t stash_lines;
-
-  [[nodiscard]] std::uint64_t lines() const { return main_lines + stash_lines; }
+  TableShape shape;
 };
 
 // What a record begins with.

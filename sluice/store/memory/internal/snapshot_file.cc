@@ -22,7 +22,6 @@ namespace {
 
 // The bytes behind the name show a transfer that took the file for text.
 constexpr std::string_view kMagic{"SLUICE\x1a\n", 8};
-constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kPreambleSize = 16;
 constexpr std::size_t kSizeBytes = 4;
 constexpr std::size_t kCheckBytes = 8;
@@ -88,9 +87,9 @@ absl::Status SyncFolderOf(const std::string& path) {
 
 }  // namespace
 
-std::string SnapshotPreamble() {
+std::string SnapshotPreamble(std::uint32_t version) {
   std::string bytes(kMagic);
-  PutU32(bytes, kVersion);
+  PutU32(bytes, version);
   PutU32(bytes, static_cast<std::uint32_t>(CheckOf(bytes)));
   return bytes;
 }
@@ -258,10 +257,10 @@ void SnapshotInput::CheckPreamble() {
   const std::uint64_t version = FromBytes(bytes + kVersionAt, 4);
   const auto check = static_cast<std::uint32_t>(CheckOf({bytes, kCheckAt}));
   if (FromBytes(bytes + kCheckAt, 4) != check) return Fail("is damaged in its first bytes");
-  if (version > kVersion) {
-    status_ = absl::FailedPreconditionError(
-        Told(absl::StrCat("is of format ", version,
-                          ", which a later version wrote; this one reads up to ", kVersion)));
+  if (version > kSnapshotVersion) {
+    status_ = absl::FailedPreconditionError(Told(
+        absl::StrCat("is of format ", version,
+                     ", which a later version wrote; this one reads up to ", kSnapshotVersion)));
   } else if (version == 0) {
     Fail("is of format 0, which never was");
   }

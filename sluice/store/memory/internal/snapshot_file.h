@@ -27,8 +27,10 @@ namespace sluice::memory {
 
 inline constexpr std::size_t kMaxSnapshotBlock = std::size_t{256} << 10;
 
+inline constexpr std::uint32_t kSnapshotVersion = 1;
+
 // What a file begins with.
-[[nodiscard]] std::string SnapshotPreamble();
+[[nodiscard]] std::string SnapshotPreamble(std::uint32_t version = kSnapshotVersion);
 // Appends block `number` (from 0) to `out`. Empty `bytes`, at most kMaxSnapshotBlock, end the file.
 void AppendSnapshotBlock(std::uint64_t number, std::string_view bytes, std::string& out);
 

@@ -76,7 +76,7 @@ class Restore {
   }
 
   absl::Status TakeEntry(std::uint64_t lines_ahead) {
-    if (lines_ahead >= header_.lines() - line_) {
+    if (lines_ahead >= header_.shape.lines() - line_) {
       input_.Fail("has an entry behind the last line of its table");
       return input_.status();
     }
@@ -121,21 +121,14 @@ class Restore {
   }
 
   void PutIntoLines(const Entry& entry) {
-    const bool in_stash = line_ >= header_.main_lines;
-    const std::span<Line> lines = parts_.table.lines();
-    if (in_stash) {
-      const Cover cover(line_ - header_.main_lines, header_.stash_lines,
-                        parts_.table.stash_lines());
-      parts_.table.UseStash();
-      for (std::uint64_t line = cover.first; line <= cover.last; ++line) {
-        PutInto(lines[parts_.table.main_lines() + line], entry);
-      }
-    } else {
-      const Cover cover(line_, header_.main_lines, parts_.table.main_lines());
-      for (std::uint64_t line = cover.first; line <= cover.last; ++line) {
-        PutInto(lines[line], entry);
-      }
-    }
+    const TableShape& from = header_.shape;
+    const TableShape to = parts_.table.shape();
+    const bool in_stash = line_ >= from.main_lines;
+    if (in_stash) parts_.table.UseStash();
+    const Cover cover = in_stash ? Cover(line_ - from.main_lines, from.stash_lines, to.stash_lines)
+                                 : Cover(line_, from.main_lines, to.main_lines);
+    const std::span<Line> lines = parts_.table.lines().subspan(in_stash ? to.main_lines : 0);
+    for (std::uint64_t line = cover.first; line <= cover.last; ++line) PutInto(lines[line], entry);
   }
 
   // Into a free slot, or one of a key that owes less.
@@ -215,19 +208,20 @@ absl::StatusOr<SnapshotHeader> ReadSnapshotHeader(SnapshotInput& input) {
         input.Told("hashes its keys with AES instructions, which this processor does not have"));
   }
   const WallTime written_at{Duration{input.I64()}};
-  SnapshotHeader header{.hash_key = HashKey(kind, secret),
-                        .written_at = written_at,
-                        .max_keys = input.U64(),
-                        .main_lines = input.U64(),
-                        .stash_lines = input.U64()};
+  const std::uint64_t max_keys = input.U64();
+  const std::uint64_t main_lines = input.U64();
+  const TableShape shape{.main_lines = main_lines, .stash_lines = input.U64()};
   // What no store writes; it bounds how many lines of a new table one of the old may lie over.
   constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
-  if (header.max_keys > kMost || header.main_lines > kMost || header.stash_lines < 1 ||
-      header.stash_lines > header.main_lines || header.lines() < header.max_keys / kSlotsPerLine) {
+  if (max_keys > kMost || main_lines > kMost || shape.stash_lines < 1 ||
+      shape.stash_lines > main_lines || shape.lines() < max_keys / kSlotsPerLine) {
     input.Fail("has a table of an impossible size");
   }
   if (!input.ok()) return input.status();
-  return header;
+  return SnapshotHeader{.hash_key = HashKey(kind, secret),
+                        .written_at = written_at,
+                        .max_keys = max_keys,
+                        .shape = shape};
 }
 
 absl::Status ReadSnapshot(SnapshotInput& input, const SnapshotHeader& header,

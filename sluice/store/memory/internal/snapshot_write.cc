@@ -110,8 +110,8 @@ std::string HeaderBytes(const SnapshotHeader& header) {
   for (const std::uint8_t byte : header.hash_key.secret()) PutU8(out, byte);
   PutI64(out, header.written_at.time_since_epoch().count());
   PutU64(out, header.max_keys);
-  PutU64(out, header.main_lines);
-  PutU64(out, header.stash_lines);
+  PutU64(out, header.shape.main_lines);
+  PutU64(out, header.shape.stash_lines);
   return out;
 }
 
@@ -123,7 +123,7 @@ absl::Status WriteSnapshot(const SnapshotParts& parts, const SnapshotHeader& hea
   if (!output.ok()) return output.status();
   Scan scan(parts, now, min_lifetime);
   std::string bytes = HeaderBytes(header);
-  for (std::uint64_t line = 0; line < header.lines();) {
+  for (std::uint64_t line = 0; line < header.shape.lines();) {
     line = scan.Stretch(line, bytes);
     // Between the stretches: the disk may take its time, and no reload is to wait for it.
     if (absl::Status status = output->Append(bytes); !status.ok()) return status;
