@@ -1,9 +1,11 @@
 #include "sluice/net/http1_answer.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/beast/http/status.hpp>
 #include <charconv>
 #include <cstdint>
+#include <ctime>
 #include <ostream>  // which the header above needs and does not bring
 
 namespace sluice::net {
@@ -34,11 +36,8 @@ std::size_t SequenceLength(std::string_view text) {
   return 0;
 }
 
-void AppendNumber(std::size_t value, std::string* out) {
-  std::array<char, 20> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  out->append(digits.data(), end);
-}
+// What stands for itself in a JSON string.
+bool IsPlain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
 
 }  // namespace
 
@@ -73,8 +72,29 @@ void AppendField(std::string_view name, std::size_t value, std::string* out) {
   out->append("\r\n");
 }
 
+std::string_view HttpDate() {
+  // Written anew once a second, for each thread.
+  struct Text {
+    std::time_t second = -1;
+    std::array<char, 32> bytes{};
+    std::size_t size = 0;
+  };
+  thread_local Text text;
+  const std::time_t now = std::time(nullptr);
+  if (now != text.second) {
+    std::tm parts{};
+    ::gmtime_r(&now, &parts);
+    // strftime in the C locale, which a process has unless it asks for another.
+    text.size =
+        std::strftime(text.bytes.data(), text.bytes.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts);
+    text.second = now;
+  }
+  return {text.bytes.data(), text.size};
+}
+
 void AppendAnswer(const Answer& answer, bool keep_alive, bool without_body, std::string* out) {
   AppendStatusLine(answer.status, out);
+  AppendField("Date", HttpDate(), out);
   if (!answer.body.empty()) AppendField("Content-Type", answer.content_type, out);
   AppendField("Content-Length", answer.body.size(), out);
   out->append(answer.more_fields);
@@ -96,9 +116,18 @@ Answer ProblemAnswer(int status, std::string_view detail) {
 }
 
 void AppendJsonString(std::string_view text, std::string* out) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   out->push_back('"');
+  AppendJsonText(text, out);
+  out->push_back('"');
+}
+
+void AppendJsonText(std::string_view text, std::string* out) {
+  constexpr std::string_view kHex = "0123456789abcdef";
   while (!text.empty()) {
+    const auto special = std::find_if_not(text.begin(), text.end(), IsPlain);
+    out->append(text.begin(), special);
+    text.remove_prefix(static_cast<std::size_t>(special - text.begin()));
+    if (text.empty()) break;
     const std::size_t length = SequenceLength(text);
     const char c = text.front();
     if (length == 0) {
@@ -115,7 +144,12 @@ void AppendJsonString(std::string_view text, std::string* out) {
     }
     text.remove_prefix(length == 0 ? 1 : length);
   }
-  out->push_back('"');
+}
+
+void AppendNumber(std::size_t value, std::string* out) {
+  std::array<char, 20> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  out->append(digits.data(), end);
 }
 
 }  // namespace sluice::net

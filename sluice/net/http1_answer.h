@@ -17,6 +17,10 @@ void AppendStatusLine(int status, std::string* out);
 void AppendField(std::string_view name, std::string_view value, std::string* out);
 void AppendField(std::string_view name, std::size_t value, std::string* out);
 
+// Now, as the Date field says it: "Sun, 06 Nov 1994 08:49:37 GMT". Good until the thread's next
+// call.
+[[nodiscard]] std::string_view HttpDate();
+
 // An answer whose body is there as a whole.
 struct Answer {
   int status = 200;
@@ -31,7 +35,10 @@ void AppendAnswer(const Answer& answer, bool keep_alive, bool without_body, std:
 // An application/problem+json body (RFC 9457) without a type of its own.
 [[nodiscard]] Answer ProblemAnswer(int status, std::string_view detail);
 
-// The text as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
+// The text as a JSON string, with its quotes or without. Bytes that are not UTF-8 become U+FFFD.
 void AppendJsonString(std::string_view text, std::string* out);
+void AppendJsonText(std::string_view text, std::string* out);
+
+void AppendNumber(std::size_t value, std::string* out);
 
 }  // namespace sluice::net

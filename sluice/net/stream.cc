@@ -25,10 +25,16 @@ class Parts {
 
   // The errno of sendmsg; 0 if it wrote something.
   int SendSome(int descriptor) {
-    msghdr message{};
-    message.msg_iov = &parts_[at_];
-    message.msg_iovlen = count_ - at_;
-    const ssize_t sent = ::sendmsg(descriptor, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+    ssize_t sent = 0;
+    if (count_ - at_ == 1) {
+      sent = ::send(descriptor, parts_[at_].iov_base, parts_[at_].iov_len, kFlags);
+    } else {
+      msghdr message{};
+      message.msg_iov = &parts_[at_];
+      message.msg_iovlen = count_ - at_;
+      sent = ::sendmsg(descriptor, &message, kFlags);
+    }
     if (sent < 0) return errno;
     auto left = static_cast<std::size_t>(sent);
     while (at_ < count_ && left >= parts_[at_].iov_len) left -= parts_[at_++].iov_len;

@@ -1,7 +1,5 @@
 #include "sluice/transport/problem.h"
 
-#include <absl/strings/str_cat.h>
-
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -13,29 +11,29 @@
 namespace sluice::transport {
 namespace {
 
-constexpr std::string_view kQuotaExceeded =
-    "https://iana.org/assignments/http-problem-types#quota-exceeded";
-
+// A kind of denial, and how its body begins.
 struct Kind {
   int status;
-  std::string_view type;
-  std::string_view title;
+  std::string_view members;
 };
 
 Kind KindOf(Answer answer) {
   switch (answer) {
     case Answer::kMissingIdentity:
-      return {401, "urn:sluice:problem:missing-identity", "Missing identity"};
+      return {401, R"({"type":"urn:sluice:problem:missing-identity",)"
+                   R"("title":"Missing identity","status":401)"};
     case Answer::kDenied:
-      return {403, "urn:sluice:problem:denied", "Denied"};
+      return {403, R"({"type":"urn:sluice:problem:denied","title":"Denied","status":403)"};
     case Answer::kNeverPasses:
-      return {422, "urn:sluice:problem:cost-above-limit", "The cost can never be met"};
+      return {422, R"({"type":"urn:sluice:problem:cost-above-limit",)"
+                   R"("title":"The cost can never be met","status":422)"};
     case Answer::kLimited:
     case Answer::kAllowed:
     case Answer::kDelayed:
       break;
   }
-  return {429, kQuotaExceeded, "Quota exceeded"};
+  return {429, R"({"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",)"
+               R"("title":"Quota exceeded","status":429)"};
 }
 
 // Whether the rule's numbers are the caller's own business.
@@ -45,52 +43,64 @@ std::string_view LabelOf(const RuleResult& result) {
   return result.missing == nullptr ? std::string_view("identity") : result.missing->label;
 }
 
-std::string LimitInWords(const Limit& limit) {
+// The texts go straight into the body: a denial is the one answer that must cost next to nothing.
+
+void AppendLimitInWords(const Limit& limit, std::string* out) {
+  net::AppendNumber(QuotaOf(limit), out);
   if (std::holds_alternative<concurrency::Limit>(limit)) {
-    return absl::StrCat(QuotaOf(limit), " at a time");
+    out->append(" at a time");
+    return;
   }
-  return absl::StrCat(QuotaOf(limit), " in ", CeilSeconds(WindowOf(limit)).value_or(1), " s");
+  out->append(" in ");
+  net::AppendNumber(CeilSeconds(WindowOf(limit)).value_or(1), out);
+  out->append(" s");
 }
 
-std::string LimitedDetail(const Outcome& outcome, const RuleResult& shown) {
-  std::string detail;
+void AppendLimitedDetail(const Outcome& outcome, const RuleResult& shown, std::string* out) {
   const Claim* claim = outcome.ClaimOf(shown);
   if (shown.rule->hide) {
-    detail = "Too many requests.";
-  } else if (NumbersShown(*shown.rule) && claim != nullptr) {
-    detail =
-        absl::StrCat("Rule \"", shown.rule->name, "\" allows ", LimitInWords(*claim->limit), ".");
+    out->append("Too many requests.");
   } else {
-    detail = absl::StrCat("Too many requests under rule \"", shown.rule->name, "\".");
+    const bool numbers = NumbersShown(*shown.rule) && claim != nullptr;
+    out->append(numbers ? "Rule \\\"" : "Too many requests under rule \\\"");
+    net::AppendJsonText(shown.rule->name, out);
+    out->append("\\\"");
+    if (numbers) {
+      out->append(" allows ");
+      AppendLimitInWords(*claim->limit, out);
+    }
+    out->append(".");
   }
   const std::optional<std::uint64_t> seconds = RetryAfterSeconds(outcome);
-  if (seconds) return absl::StrCat(detail, " Try again in ", *seconds, " s.");
-  return absl::StrCat(detail, " Try again when one of yours has ended.");
+  if (!seconds) {
+    out->append(" Try again when one of yours has ended.");
+    return;
+  }
+  out->append(" Try again in ");
+  net::AppendNumber(*seconds, out);
+  out->append(" s.");
 }
 
-std::string DetailOf(const Outcome& outcome, const RuleResult& shown) {
-  if (!shown.rule->message.empty()) return shown.rule->message;
+void AppendDetail(const Outcome& outcome, const RuleResult& shown, std::string* out) {
+  if (!shown.rule->message.empty()) return net::AppendJsonText(shown.rule->message, out);
   switch (outcome.answer) {
-    case Answer::kMissingIdentity: {
-      const std::string_view label = LabelOf(shown);
-      return absl::StrCat("This request needs `", absl::string_view(label.data(), label.size()),
-                          "`: send it exactly once.");
-    }
+    case Answer::kMissingIdentity:
+      out->append("This request needs `");
+      net::AppendJsonText(LabelOf(shown), out);
+      out->append("`: send it exactly once.");
+      return;
     case Answer::kDenied:
-      return "This request is not allowed here. Waiting does not help.";
+      out->append("This request is not allowed here. Waiting does not help.");
+      return;
     case Answer::kNeverPasses:
-      return "This request costs more than may ever be spent at once. Ask for less.";
+      out->append("This request costs more than may ever be spent at once. Ask for less.");
+      return;
     case Answer::kLimited:
     case Answer::kAllowed:
     case Answer::kDelayed:
       break;
   }
-  return LimitedDetail(outcome, shown);
-}
-
-void AppendMember(std::string_view name, std::string_view text, std::string* out) {
-  absl::StrAppend(out, ",\"", absl::string_view(name.data(), name.size()), "\":");
-  net::AppendJsonString(text, out);
+  AppendLimitedDetail(outcome, shown, out);
 }
 
 void AppendViolatedPolicies(const Outcome& outcome, std::string* out) {
@@ -111,23 +121,27 @@ void AppendViolatedPolicies(const Outcome& outcome, std::string* out) {
 int DenialStatus(const Outcome& outcome) { return KindOf(outcome.answer).status; }
 
 void AppendDenialBody(const Outcome& outcome, std::string* out) {
-  const Kind kind = KindOf(outcome.answer);
   const RuleResult* shown = outcome.decisive_result();
-  out->append("{\"type\":");
-  net::AppendJsonString(kind.type, out);
-  AppendMember("title", kind.title, out);
-  absl::StrAppend(out, ",\"status\":", kind.status);
-  if (shown != nullptr) AppendMember("detail", DetailOf(outcome, *shown), out);
+  out->append(KindOf(outcome.answer).members);
+  if (shown != nullptr) {
+    out->append(",\"detail\":\"");
+    AppendDetail(outcome, *shown, out);
+    out->push_back('"');
+  }
   if (outcome.answer == Answer::kLimited) {
     if (outcome.retry_after != kNever && outcome.retry_after != kUnknown) {
       const auto wait = std::chrono::ceil<std::chrono::milliseconds>(outcome.retry_after);
-      absl::StrAppend(out, ",\"retry_after_ms\":", wait.count());
+      out->append(",\"retry_after_ms\":");
+      net::AppendNumber(static_cast<std::size_t>(wait.count()), out);
     }
     AppendViolatedPolicies(outcome, out);
   }
   if (outcome.answer == Answer::kNeverPasses && shown != nullptr && NumbersShown(*shown->rule)) {
     const Claim* claim = outcome.ClaimOf(*shown);
-    if (claim != nullptr) absl::StrAppend(out, ",\"max_cost\":", CapacityOf(*claim->limit));
+    if (claim != nullptr) {
+      out->append(",\"max_cost\":");
+      net::AppendNumber(CapacityOf(*claim->limit), out);
+    }
     AppendViolatedPolicies(outcome, out);
   }
   out->append("}\n");

@@ -11,6 +11,8 @@ using net::Http1Stream;
 using net::Task;
 using PartState = Http1Stream::BodyPart::State;
 
+constexpr std::size_t kJoinedBytes = 4096;
+
 }  // namespace
 
 Task<bool> GatewaySession::Deliver() {
@@ -67,6 +69,12 @@ Task<bool> GatewaySession::WritePart(const Http1Stream::BodyPart& part, bool in_
 Task<bool> GatewaySession::WriteToClient(std::string_view first, std::string_view second,
                                          std::string_view third) {
   write_alarm_.Set(parts_.options.write_timeout);
+  // Copying a little is cheaper than a write of several parts.
+  if (first.data() == out_.data() && second.size() + third.size() <= kJoinedBytes) {
+    out_.append(second).append(third);
+    first = out_;
+    second = third = {};
+  }
   const bool written = co_await stream().Write(first, second, third);
   write_alarm_.Clear();
   if (!written) left_ = true;

@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(net::EventLoops& loops,
   auto gateway = std::unique_ptr<Gateway>(new Gateway(loops));
   const auto share = [&](std::size_t all) { return std::max<std::size_t>(1, all / loops.size()); };
   for (std::size_t i = 0; i < loops.size(); ++i) {
-    gateway->parts_.push_back(std::make_shared<LoopParts>(
+    gateway->parts_.push_back(std::make_unique<LoopParts>(
         loops[i], *limiters[i],
         UpstreamPool::Options{.endpoints = *upstream,
                               .max_connections = share(options.upstream_connections),
@@ -24,21 +24,28 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(net::EventLoops& loops,
                               .idle_timeout = options.upstream_idle_timeout},
         options));
   }
-  auto server = net::TcpServer::Start(
-      loops, options.listen, {.max_connections = options.connections},
-      [parts = gateway->parts_](net::EventLoop& loop, net::Socket socket) {
-        return std::make_unique<GatewaySession>(loop, std::move(socket), *parts[loop.index()]);
-      });
+  auto server =
+      net::TcpServer::Start(loops, options.listen, {.max_connections = options.connections},
+                            [self = gateway.get()](net::EventLoop& loop, net::Socket socket) {
+                              return std::make_unique<GatewaySession>(loop, std::move(socket),
+                                                                      *self->parts_[loop.index()]);
+                            });
   if (!server.ok()) return server.status();
   gateway->server_ = *std::move(server);
   return gateway;
 }
 
-Gateway::~Gateway() { Drain(Duration::zero()); }
+Gateway::~Gateway() {
+  Drain(Duration::zero());
+  // What has a deadline or a socket ends on the thread that it belongs to.
+  loops_.OnEach([this](net::EventLoop& loop) {
+    if (loop.index() < parts_.size()) parts_[loop.index()].reset();
+  });
+}
 
 Gateway::Counters Gateway::counters() const {
   Counters sum;
-  for (const std::shared_ptr<LoopParts>& parts : parts_) {
+  for (const std::unique_ptr<LoopParts>& parts : parts_) {
     sum.requests += parts->counters.requests.load(std::memory_order_relaxed);
     sum.upstream_errors += parts->counters.upstream_errors.load(std::memory_order_relaxed);
     sum.retries += parts->counters.retries.load(std::memory_order_relaxed);
@@ -50,8 +57,9 @@ Gateway::Counters Gateway::counters() const {
 
 void Gateway::Drain(Duration limit) {
   if (server_) server_->Drain(limit);
-  // Sockets are closed by the thread that they belong to.
-  loops_.OnEach([this](net::EventLoop& loop) { parts_[loop.index()]->pool.Close(); });
+  loops_.OnEach([this](net::EventLoop& loop) {
+    if (loop.index() < parts_.size()) parts_[loop.index()]->pool.Close();
+  });
 }
 
 }  // namespace sluice::gateway

@@ -51,7 +51,7 @@ class Gateway {
   explicit Gateway(net::EventLoops& loops) : loops_(loops) {}
 
   net::EventLoops& loops_;
-  std::vector<std::shared_ptr<LoopParts>> parts_;  // of each loop
+  std::vector<std::unique_ptr<LoopParts>> parts_;  // of each loop
   std::unique_ptr<net::TcpServer> server_;
 };
 
