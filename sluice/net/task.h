@@ -34,12 +34,12 @@ namespace sluice::net {
 
 namespace internal {
 
-// Freed frames of the thread, by size in steps of 128 bytes, a few of each.
+// Freed frames of the thread, by size in steps of 128 bytes, up to a bound for each size.
 class FrameStore {
  public:
   static constexpr std::size_t kStep = 128;
-  static constexpr std::size_t kClasses = 32;  // larger frames are not kept
-  static constexpr std::size_t kKept = 64;     // of each class
+  static constexpr std::size_t kClasses = 32;                         // larger frames are not kept
+  static constexpr std::size_t kKeptBytes = std::size_t{256} * 1024;  // of each class
 
   FrameStore() = default;
   FrameStore(const FrameStore&) = delete;
@@ -80,7 +80,7 @@ class FrameStore {
   }
   void Keep(void* frame, [[maybe_unused]] std::size_t steps) noexcept {
 #ifndef __SANITIZE_ADDRESS__  // which could not see a use after the end
-    if (steps < kClasses && lists_[steps].size < kKept) {
+    if (steps < kClasses && lists_[steps].size * steps * kStep < kKeptBytes) {
       lists_[steps].head = ::new (frame) Node{lists_[steps].head};
       ++lists_[steps].size;
       return;
