@@ -30,6 +30,8 @@ void Http1Session::Drain() {
 
 Task<bool> Http1Session::NextRequest() {
   stream_.EndHead();
+  // What a long body made of the buffer is not kept by a connection that waits.
+  stream_.buffer().Shrink(Http1Stream::kFirstBytes);
   idle_ = true;
   if (draining_ && stream_.idle() && !stream_.Readable()) co_return false;
   stream_.Set(limits_.idle_time);

@@ -63,7 +63,7 @@ Task<Http1Stream::BodyPart> Http1Stream::ReadBody(Duration part_time) {
     const std::size_t size = co_await Read(buffer_, kBodyBytes);
     // The time until somebody asks for the next part is not the peer's.
     Clear();
-    if (size == 0 && !timed_out()) body_.OnEndOfInput();
+    if (size == 0 && ended()) body_.OnEndOfInput();
     if (size == 0 && !body_.done()) co_return BodyPart{{}, BodyPart::State::kBroken};
   }
 }

@@ -3,7 +3,8 @@
 //   |  used  |    unread    |    room    |
 //            ^ data()       ^ Room()
 //
-// Grows by doubling up to the bound that is asked for, so that an idle connection holds little.
+// Grows by doubling up to the bound that is asked for, whenever what came in filled it: an idle
+// connection holds little, and a long body is soon read in large pieces.
 // Views into it end with Room() that has to move, and with Consume() of what they show.
 #pragma once
 
@@ -29,13 +30,14 @@ class ReadBuffer {
 
   // Room for at least one byte, unless the unread bytes have reached `max_capacity`: then empty.
   [[nodiscard]] std::span<char> Room(std::size_t max_capacity) {
-    if (end_ == capacity_) MakeRoom(max_capacity);
+    if (end_ == capacity_ || filled_) MakeRoom(max_capacity);
     return {bytes_.get() + end_, capacity_ - end_};
   }
   // `size` bytes were written into the room.
   void Commit(std::size_t size) {
     assert(size <= capacity_ - end_);
     end_ += size;
+    filled_ = filled_ || end_ == capacity_;
   }
   void Consume(std::size_t size) {
     assert(size <= this->size());
@@ -44,11 +46,22 @@ class ReadBuffer {
   }
   void Clear() { begin_ = end_ = 0; }
 
+  // Gives back what is beyond `capacity`, if nothing is unread.
+  void Shrink(std::size_t capacity) {
+    filled_ = false;
+    if (!empty() || capacity_ <= capacity) return;
+    bytes_ = std::make_unique_for_overwrite<char[]>(capacity);
+    capacity_ = capacity;
+    begin_ = end_ = 0;
+  }
+
  private:
   void MakeRoom(std::size_t max_capacity) {
-    if (begin_ > 0) {
+    const bool grow = capacity_ < max_capacity && (begin_ == 0 || filled_);
+    filled_ = false;
+    if (!grow) {
       std::memmove(bytes_.get(), data(), size());
-    } else if (capacity_ < max_capacity) {
+    } else {
       const std::size_t capacity = std::min(max_capacity, capacity_ * 2);
       auto bytes = std::make_unique_for_overwrite<char[]>(capacity);
       std::memcpy(bytes.get(), data(), size());
@@ -61,6 +74,7 @@ class ReadBuffer {
 
   std::unique_ptr<char[]> bytes_;
   std::size_t capacity_;
+  bool filled_ = false;  // since it last grew
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
 };

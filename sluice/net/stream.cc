@@ -90,6 +90,7 @@ bool Stream::Readable() {
 
 void Stream::Abort() {
   error_code ignored;
+  aborted_ = true;
   // The shutdown lasts: what is tried from now on fails, too. A pending connect needs the cancel.
   socket_.shutdown(Socket::shutdown_both, ignored);
   socket_.cancel(ignored);

@@ -34,6 +34,8 @@ class Stream : public Deadline {
   [[nodiscard]] EventLoop& loop() { return loop_; }
   [[nodiscard]] Socket& socket() { return socket_; }
   [[nodiscard]] bool timed_out() const { return timed_out_; }
+  // The peer has said, in order, that nothing more will come.
+  [[nodiscard]] bool ended() const { return ended_ && !aborted_; }
 
   Task<bool> Connect(tcp::endpoint endpoint);
 
@@ -68,6 +70,8 @@ class Stream : public Deadline {
   EventLoop& loop_;
   Socket socket_;
   bool timed_out_ = false;
+  bool aborted_ = false;
+  bool ended_ = false;
 };
 
 class Stream::ReadAwaiter {
@@ -88,8 +92,9 @@ class Stream::ReadAwaiter {
  private:
   struct Done {
     ReadAwaiter* self;
-    void operator()(const error_code& /*error*/, std::size_t size) const {
+    void operator()(const error_code& error, std::size_t size) const {
       self->size_ = size;
+      if (error == asio::error::eof) self->stream_.ended_ = true;
       self->waiter_.resume();
     }
   };

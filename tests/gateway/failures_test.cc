@@ -86,7 +86,7 @@ TEST_F(GatewayTest, AKeptConnectionThatDiedCostsNoRequest) {
     first.Send(kOk);
     EXPECT_EQ(client.ReadResponse().status, 200);
   }
-  // It is closed now. A GET finds out by trying, a POST may not be tried twice and looks first.
+  // It is closed now.
   client.Send(kGet);
   {
     RawClient second(upstream_.Accept());
@@ -99,6 +99,35 @@ TEST_F(GatewayTest, AKeptConnectionThatDiedCostsNoRequest) {
   EXPECT_THAT(third.ReadUntil("hi"), HasSubstr("POST / "));
   third.Send(kOk);
   EXPECT_EQ(client.ReadResponse().status, 200);
+}
+
+TEST_F(GatewayTest, BytesThatNobodyAskedForAreNeverAnAnswer) {
+  StartByHand();
+  RawClient client(port());
+  client.Send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+  RawClient first(upstream_.Accept());
+  first.ReadUntil("\r\n\r\n");
+  first.Send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
+  EXPECT_EQ(client.ReadResponse(/*to_head=*/true).status, 200);
+  // A body after all, in the form of an answer.
+  first.Send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+  client.Send(kGet);
+  RawClient second(upstream_.Accept());
+  second.ReadUntil("\r\n\r\n");
+  second.Send(kOk);
+  EXPECT_EQ(client.ReadResponse().body, "ok");
+}
+
+TEST_F(GatewayTest, AResetIsNotTheEndOfAnAnswer) {
+  StartByHand();
+  RawClient client(port());
+  client.Send(kGet);
+  RawClient upstream(upstream_.Accept());
+  upstream.ReadUntil("\r\n\r\n");
+  upstream.Send("HTTP/1.1 200 OK\r\n\r\nabc");
+  EXPECT_THAT(client.ReadUntil("abc\r\n"), HasSubstr("chunked"));
+  upstream.Reset();
+  EXPECT_EQ(client.ReadToEnd(), "");  // no last chunk
 }
 
 TEST_F(GatewayTest, AnUpstreamThatDiesWithARequestIsAskedOnceMoreAtMost) {

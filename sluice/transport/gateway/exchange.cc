@@ -29,7 +29,7 @@ Task<GatewaySession::Trouble> GatewaySession::Exchange() {
 // Leaves upstream_ set after kUnreachable exactly when the connection was a kept one and nothing
 // had come from it.
 Task<GatewaySession::Trouble> GatewaySession::Attempt(bool fresh) {
-  upstream_ = fresh ? nullptr : parts_.pool.TakeIdle(/*sure=*/!retryable_);
+  upstream_ = fresh ? nullptr : parts_.pool.TakeIdle();
   const bool kept = upstream_ != nullptr;
   if (!kept) {
     const Trouble trouble = co_await Connect();

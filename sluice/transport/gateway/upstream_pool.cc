@@ -63,11 +63,11 @@ void UpstreamPool::Leave() {
   Resume(next);
 }
 
-UpstreamPool::Connection UpstreamPool::TakeIdle(bool sure) {
+UpstreamPool::Connection UpstreamPool::TakeIdle() {
   while (!idle_.empty()) {
     Connection connection = std::move(idle_.back().connection);
     idle_.pop_back();
-    if (!sure || !connection->Readable()) return connection;
+    if (!connection->Readable()) return connection;
   }
   return nullptr;
 }

@@ -4,7 +4,8 @@
 //                  |                    ^ the one used last: the others can grow cold and be closed
 //                  `- all taken: waits in order, for a bounded time
 //
-// A kept connection may die at any moment; who takes one must be ready for that. Once a second the
+// A kept connection may die at any moment, also just after it was looked at; who takes one must be
+// ready for that. Once a second the
 // pool closes those that were idle for too long or that the upstream has closed.
 //
 // Bound: connections in use and kept together are at most `max_connections`. For one thread.
@@ -46,9 +47,10 @@ class UpstreamPool {
   // After an Enter() that succeeded, once the connection was kept or dropped.
   void Leave();
 
-  // A kept connection; null if there is none. `sure`: one that was alive a moment ago, for a
-  // request that can not be sent twice.
-  Connection TakeIdle(bool sure);
+  // // A kept connection; null if there is none. One that was closed meanwhile is passed over, and
+  // so is one on which bytes have come that nobody asked for: they must not be taken for the next
+  // answer.
+  Connection TakeIdle();
   // A connection to be, for Connect() to each of endpoints().
   Connection Make();
   [[nodiscard]] const std::vector<net::tcp::endpoint>& endpoints() const {
