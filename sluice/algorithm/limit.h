@@ -1,5 +1,5 @@
-// One limit of any algorithm, and what can be asked of it whatever the algorithm. The only switch
-// over algorithms is std::visit on this variant.
+// One limit of any algorithm, and what can be asked of it whatever the algorithm. What differs from
+// one to the next is chosen by what this variant holds.
 #pragma once
 
 #include <cstdint>
