@@ -113,13 +113,16 @@ void RateLimitFields::Select(const Outcome& outcome) {
   for (const RuleResult& result : outcome.results) {
     if (result.claim >= 0 && texts_[result.rule_index].shown) selected_.push_back(&result);
   }
-  if (selected_.size() < 2) return;
-  std::stable_sort(selected_.begin(), selected_.end(),
-                   [&outcome](const RuleResult* a, const RuleResult* b) {
-                     const bool a_denies = outcome.Violated(*a);
-                     if (a_denies != outcome.Violated(*b)) return a_denies;
-                     return Tighter(*outcome.ClaimOf(*a), *outcome.ClaimOf(*b));
-                   });
+  // A handful: put each in its place. std::stable_sort would ask for memory.
+  for (auto next = selected_.begin(); next != selected_.end(); ++next) {
+    const auto place = std::upper_bound(
+        selected_.begin(), next, *next, [&outcome](const RuleResult* a, const RuleResult* b) {
+          const bool a_denies = outcome.Violated(*a);
+          if (a_denies != outcome.Violated(*b)) return a_denies;
+          return Tighter(*outcome.ClaimOf(*a), *outcome.ClaimOf(*b));
+        });
+    std::rotate(place, next, next + 1);
+  }
 }
 
 void RateLimitFields::AppendLine(std::string_view field, const Outcome& outcome, bool policy,

@@ -120,6 +120,10 @@ TEST(RateLimitItemTest, NumbersFitAStructuredField) {
 TEST(CeilSecondsTest, NeverTellsTooLittle) {
   EXPECT_EQ(CeilSeconds(0ns), 0U);
   EXPECT_EQ(CeilSeconds(1ns), 1U);
+  EXPECT_EQ(CeilSeconds(1ms), 1U);
+  EXPECT_EQ(CeilSeconds(999ms), 1U);
+  EXPECT_EQ(CeilSeconds(1001ms), 2U);
+  EXPECT_EQ(CeilSeconds(1500ms), 2U);
   EXPECT_EQ(CeilSeconds(1s), 1U);
   EXPECT_EQ(CeilSeconds(1s + 1ns), 2U);
   EXPECT_EQ(CeilSeconds(kUnknown), std::nullopt);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -77,9 +78,13 @@ class GatewayTest : public ::testing::Test {
                             outcome_);
     return outcome_;
   }
-  // Waits, without a time of its own, for what another thread is about to do.
+  // Waits for what another thread is about to do; fails after 20 s.
   static void Until(const std::function<bool()>& holds) {
-    while (!holds()) std::this_thread::yield();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > end) return ADD_FAILURE() << "it never came about";
+      std::this_thread::yield();
+    }
   }
 
   ManualClock clock_;

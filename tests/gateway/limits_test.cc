@@ -31,6 +31,20 @@ TEST_F(GatewayTest, TellsAllowedAndDeniedClientsWhereTheyStand) {
   EXPECT_EQ(Get("/v1/orders").status, 200);
 }
 
+TEST_F(GatewayTest, ShowsSeveralRulesInOneLineTheTightestFirst) {
+  StartWithOrders({MakeRule("minute", HeaderSource("K"), Window(60, 1min)),
+                   MakeRule("hour", HeaderSource("K"), Window(2, 1h))});
+  const RawResponse first = Get("/v1/orders");
+  EXPECT_EQ(first.Field("RateLimit-Policy"), "\"hour\";q=2;w=3600, \"minute\";q=60;w=60");
+  EXPECT_EQ(first.Field("RateLimit"), "\"hour\";r=1;t=3600, \"minute\";r=59;t=60");
+  (void)Get("/v1/orders");
+  const RawResponse denied = Get("/v1/orders");
+  EXPECT_EQ(denied.status, 429);
+  EXPECT_EQ(denied.Field("Retry-After"), "3600");
+  EXPECT_EQ(denied.Field("RateLimit"), "\"hour\";r=0;t=3600, \"minute\";r=58;t=60");
+  EXPECT_THAT(denied.body, HasSubstr("\"violated-policies\":[\"hour\"]"));
+}
+
 TEST_F(GatewayTest, ADenialLeavesTheConnectionUsable) {
   StartWithOrders({MakeRule("api", HeaderSource("K"), Bucket(1, 1min, 1))});
   RawClient client(port());
