@@ -17,7 +17,7 @@
 // any more (its holder should have renewed it). A smaller limit after a reload evicts nobody: new
 // ones wait until in_flight is below it.
 //
-// Clock: steady. Cost: one entry a slot (store/memory/slot_table.h).
+// Clock: steady. Cost: one entry a slot (store/memory/internal/slot_table.h).
 #pragma once
 
 #include <algorithm>

@@ -8,8 +8,8 @@
 //                           blocks of 128 bytes             (logs, strict counters, calendars)
 //
 // Guarantees
-//   * A hit is one compare-and-swap; a denial and a look write nothing. Nothing is allocated after
-//     Open().
+//   * A hit is one compare-and-swap; a denial and a look write nothing (where the state is a word).
+//     Nothing is allocated but in Open(), Register() and WriteSnapshot().
 //   * A key that owes nothing is the same as an absent one and makes room when somebody needs it:
 //     no sweeper, no time stamps, no pause.
 //   * When there is no room left, the key that owes the fewest units among those in the way makes
