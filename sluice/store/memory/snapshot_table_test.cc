@@ -156,49 +156,68 @@ TEST_F(SnapshotTest, WhereThereIsLessRoomForLogsTheyAreLetGoAndCounted) {
   }
 }
 
-// Two threads charge their own keys while a third writes again and again. What a file holds of a
-// key is one of the states that it went through: never less than it owed when the writing began.
+// Two threads charge their own keys while files are written, a share of the charges for each file.
+// What a file holds of a key is one of the states that it went through: never less than it owed
+// when the writing began. Meanwhile the numbers of limits run out, and some get another limit.
 TEST_F(SnapshotTest, IsWrittenWhileRequestsAreDecided) {
-  const auto store = Open(kNow);
-  const std::vector<NamedLimit> limits = EveryLimit(1'000);
   constexpr int kThreads = 2;
-  std::atomic<bool> stop{false};
-  std::array<std::atomic<std::uint64_t>, kThreads> charged{};
+  constexpr std::int64_t kFiles = 10;
+  constexpr std::int64_t kRoundsPerFile = 80;
+  const Now earlier{kNow.steady - hours{10}, kNow.wall - hours{10}};
+  const auto store = Open(earlier, 10'000);
+  for (std::int64_t i = 1; i <= 3'600; ++i) {
+    const absl::StatusOr<LimitId> id = store->Register(Must(fixed_window::MakeLimit(i, hours{1})));
+    ASSERT_TRUE(id.ok()) << id.status();
+    store->Release(*id, earlier);
+  }
+  // A key and a limit for each round that are not met again.
+  const auto once = [](int thread, std::int64_t round) {
+    return Must(fixed_window::MakeLimit(10'000 * (1 + thread) + round, hours{1}));
+  };
+  const auto name = [](int thread, std::string_view what) {
+    return std::to_string(thread) + " " + std::string(what);
+  };
+  const std::vector<NamedLimit> limits = EveryLimit(1'000);
+  std::atomic<std::int64_t> allowed{0};
+  std::array<std::atomic<std::int64_t>, kThreads> charged{};
   std::vector<std::thread> threads;
   for (int thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&, thread] {
-      for (std::uint64_t round = 0; !stop && round < 400; ++round) {
-        for (const NamedLimit& named : limits)
-          Ask(*store, KeyName(static_cast<std::uint64_t>(thread)) + named.name, named.limit, 1,
-              kNow);
+      for (std::int64_t round = 0; round < kFiles * kRoundsPerFile; ++round) {
+        while (round >= allowed) std::this_thread::yield();
+        for (const NamedLimit& named : limits) {
+          Ask(*store, name(thread, named.name), named.limit, 1, kNow);
+        }
+        Ask(*store, name(thread, std::to_string(round)), once(thread, round), 2, kNow);
         charged[static_cast<std::size_t>(thread)] = round + 1;
-        // Comes and goes, and pushes its limit's number about.
-        const Limit other =
-            Must(fixed_window::MakeLimit(7'000 + static_cast<int>(round), hours{1}));
-        Ask(*store, "passing " + std::to_string(round % 50), other, 1, kNow);
       }
     });
   }
-  for (int i = 0; i < 10; ++i) {
-    const std::array<std::uint64_t, kThreads> before{charged[0], charged[1]};
+  for (int file = 0; file < kFiles; ++file) {
+    const std::array<std::int64_t, kThreads> before{charged[0], charged[1]};
+    allowed += kRoundsPerFile;
     Write(*store, kNow);
-    const std::array<std::uint64_t, kThreads> after{charged[0] + 1, charged[1] + 1};
-    const auto restored = Open(kNow);
+    const std::array<std::int64_t, kThreads> after{charged[0] + 1, charged[1] + 1};
+    const auto restored = Open(kNow, 10'000);
+    const auto used = [&](const std::string& key, const Limit& limit) {
+      const Claim claim = Ask(*restored, key, limit, 0, kNow);
+      return static_cast<std::int64_t>(CapacityOf(limit) - claim.decision.remaining);
+    };
     for (int thread = 0; thread < kThreads; ++thread) {
+      const std::int64_t least = before[static_cast<std::size_t>(thread)];
       for (const NamedLimit& named : limits) {
-        if (std::holds_alternative<leaky_bucket::Limit>(named.limit)) continue;
         SCOPED_TRACE(named.name);
-        const std::uint64_t left =
-            Ask(*restored, KeyName(static_cast<std::uint64_t>(thread)) + named.name, named.limit, 0,
-                kNow)
-                .decision.remaining;
-        const std::uint64_t used = CapacityOf(named.limit) - left;
-        EXPECT_GE(used, before[static_cast<std::size_t>(thread)]);
-        EXPECT_LE(used, after[static_cast<std::size_t>(thread)]);
+        const bool queue = std::holds_alternative<leaky_bucket::Limit>(named.limit);
+        EXPECT_GE(used(name(thread, named.name), named.limit) + (queue ? 1 : 0), least);
+        EXPECT_LE(used(name(thread, named.name), named.limit),
+                  after[static_cast<std::size_t>(thread)]);
+      }
+      for (std::int64_t round = 0; round < least; ++round) {
+        EXPECT_EQ(used(name(thread, std::to_string(round)), once(thread, round)), 2);
       }
     }
+    EXPECT_EQ(restored->Stats(kNow).conversions, 0u);
   }
-  stop = true;
   for (std::thread& thread : threads) thread.join();
 }
 

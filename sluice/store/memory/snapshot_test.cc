@@ -237,8 +237,8 @@ TEST_F(SnapshotTest, AnOldFileReadTwiceIsReadTheSame) {
 }
 
 // A file of format 1 as an earlier build wrote it: "NAME" owes 3 units under the limit NAME of
-// EveryLimit(10). Where this fails, what decides where a key lies or what its bits mean has changed:
-// that is another format (snapshot.h).
+// EveryLimit(10). Where this fails, what decides where a key lies or what its bits mean has
+// changed: that is another format (snapshot.h).
 TEST_F(SnapshotTest, AFileOfAnEarlierBuildIsReadAsItWasMeant) {
   constexpr Now kWritten{Time{hours{5}}, WallTime{hours{472'000}}};
   std::filesystem::copy_file(SLUICE_SOURCE_DIR "/tests/data/snapshot_format_1", path());
