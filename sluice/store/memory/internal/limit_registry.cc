@@ -131,7 +131,6 @@ bool LimitRegistry::FreeOverdue() {
   }
   if (overdue.none()) return false;
   sweep_(overdue);
-  ++reuses_;
   for (std::size_t id = 1; id < first_unused_; ++id) {
     if (!overdue.test(id)) continue;
     entries_[id].limit.reset();

@@ -76,10 +76,6 @@ class LimitRegistry {
   using Reading = std::shared_lock<std::shared_mutex>;
   [[nodiscard]] Reading Read() const { return Reading(reuse_mutex_); }
 
-  // Counts the times at which numbers were set free. While it is the same, every number that is
-  // met in the table means the same limit.
-  [[nodiscard]] std::uint64_t reuses(const Reading&) const { return reuses_; }
-
   // Whether two rule sets may be in force at once, the one with `from` and the one with `to`:
   // `from` is still in use, and the first time that this was asked after the last Register(to) is
   // no longer ago than a change of rules should take. A state must not lose anything on its way
@@ -110,7 +106,6 @@ class LimitRegistry {
   std::vector<LimitId> free_;
   std::size_t first_unused_ = 1;  // 0 is no limit
   Time latest_{Duration::min()};
-  std::uint64_t reuses_ = 0;  // written under all of reuse_mutex_
 };
 
 }  // namespace sluice::memory

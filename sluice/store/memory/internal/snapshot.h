@@ -8,10 +8,10 @@
 // in the order of the lines, as bytes of snapshot_file.h. Limits and states: snapshot_limit.h,
 // snapshot_state.h.
 //
-// Writing goes through the table in stretches of some hundred lines. It takes no lock that a
+// Writing goes through the table in stretches of some thousand lines. It takes no lock that a
 // request needs: a word is read as everybody reads it, and a state in blocks is copied while its
-// slot is taken, which is the one key that may wait. In between stretches a number may get another
-// limit (limit_registry.h); it is then written again, with its limit of now.
+// slot is taken, so that this one key may have to wait. In between stretches a number may get
+// another limit (limit_registry.h); so each stretch says again what the numbers in it mean.
 //
 // Reading into a table of another size. Of a key there is only the line where it was, and that is a
 // slice of its hash; which other lines it may be in can not be told from it. But the slices of two

@@ -72,7 +72,9 @@ class Restore {
     if (number == 0 || number >= kMaxClasses) {
       return input_.Fail(absl::StrCat("has a limit with an impossible number, ", number));
     }
-    known_[number] = {.limit = TakeLimit(input_)};
+    const Limit limit = TakeLimit(input_);
+    // The same number comes again and again, mostly with the same limit.
+    if (known_[number].limit != limit) known_[number] = {.limit = limit};
   }
 
   absl::Status TakeEntry(std::uint64_t lines_ahead) {

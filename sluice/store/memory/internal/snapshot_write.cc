@@ -20,13 +20,10 @@ class Scan {
 
   // Appends the entries of some of the lines from `line` on. Returns the first line that is left.
   std::uint64_t Stretch(std::uint64_t line, std::string& out) {
-    constexpr std::uint64_t kLines = 1024;
+    constexpr std::uint64_t kLines = 4096;
     constexpr std::size_t kEnoughBytes = std::size_t{1} << 20;
     const LimitRegistry::Reading reading = parts_.limits.Read();
-    if (const std::uint64_t reuses = parts_.limits.reuses(reading); reuses != reuses_) {
-      reuses_ = reuses;
-      wanted_.fill(Wanted::kNotAsked);
-    }
+    wanted_.fill(Wanted::kNotAsked);  // the numbers may mean other limits than the last time
     const std::span<Line> lines = parts_.table.lines();
     const std::uint64_t end = std::min<std::uint64_t>(lines.size(), line + kLines);
     for (; line < end && out.size() < kEnoughBytes; ++line) {
@@ -98,7 +95,6 @@ class Scan {
   const Now now_;
   const Duration min_lifetime_;
   std::array<Wanted, kMaxClasses> wanted_{};  // by number of limit
-  std::uint64_t reuses_ = 0;                  // that `wanted_` is of
   std::uint64_t line_ = 0;                    // of the last entry
   std::uint64_t entries_ = 0;
   OutsideImage image_;
