@@ -141,6 +141,12 @@ class SnapshotContent : public SnapshotDamageTest {
     PutU64(bytes, stash_lines);
     return bytes;
   }
+  // The hash key that Header() has.
+  static HashKey SecretOfK() {
+    std::array<std::uint8_t, 32> secret{};
+    secret.fill('k');
+    return {HashKind::kSipHash13, secret};
+  }
   static std::string LimitRecord(const Limit& limit, std::uint64_t number = 1) {
     std::string bytes;
     PutVarint(bytes, 1);
@@ -180,6 +186,28 @@ TEST_F(SnapshotContent, GoodContentIsTakenOver) {
   const absl::Status status =
       Reading(File(Header() + LimitRecord(kBucket) + Entry(30, kTag) + Number(1'000'000) + End(1)));
   EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(SnapshotContent, ANumberMeansTheLimitThatWasLastSaidBeforeIt) {
+  const Limit other = Must(token_bucket::MakeLimit({20, minutes{1}}, 20));
+  const auto tag = [](const char* name) {
+    return (SecretOfK()(name).lo & ~std::uint64_t{0xfff}) | 1;
+  };
+  constexpr std::uint64_t kUnit = 6'000'000'000;  // of kBucket, in ns
+  // A key's entry in every line: wherever it looks, it is there.
+  std::string content = Header();
+  for (int line = 0; line < 32; ++line) {
+    content += LimitRecord(kBucket) + Entry(line > 0 ? 1 : 0, tag("ann")) + Number(2 * kUnit) +
+               LimitRecord(other) + Entry(0, tag("bob")) + Number(2 * kUnit) + LimitRecord(other) +
+               Entry(0, tag("cid")) + Number(kUnit / 2);
+  }
+  WriteBytes(path(), File(content + End(96)));
+  const auto store = Open(kNow, 64);
+  EXPECT_EQ(Ask(*store, "ann", kBucket, 0, kNow).decision.remaining, 8u);
+  EXPECT_EQ(Ask(*store, "bob", other, 0, kNow).decision.remaining, 16u);
+  EXPECT_EQ(Ask(*store, "cid", other, 0, kNow).decision.remaining, 19u);
+  EXPECT_EQ(store->Stats(kNow).limits, 2u);
+  EXPECT_EQ(store->Stats(kNow).conversions, 0u);
 }
 
 TEST_F(SnapshotContent, ImpossibleContentIsDataLossWhateverTheChecksSay) {
@@ -283,13 +311,9 @@ TEST_F(SnapshotContent, StatesFromTheEndsOfTimeDenyOrAllowAndHarmNobody) {
       }
       std::string content = Header() + LimitRecord(named.limit);
       std::uint64_t entries = 0;
-      const HashKey key(HashKind::kSipHash13, [] {
-        std::array<std::uint8_t, 32> secret{};
-        secret.fill('k');
-        return secret;
-      }());
       for (int line = 0; line < 32; ++line, ++entries) {
-        content += Entry(line > 0 ? 1 : 0, (key("ann").lo & ~std::uint64_t{0xfff}) | 1) + state;
+        content +=
+            Entry(line > 0 ? 1 : 0, (SecretOfK()("ann").lo & ~std::uint64_t{0xfff}) | 1) + state;
       }
       WriteBytes(path(), File(content + End(entries)));
       const auto store = Open(kNow, 64, 64 << 10);
