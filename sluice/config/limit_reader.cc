@@ -188,8 +188,8 @@ AlgorithmOptions ReadAlgorithm(Fields& rule) {
   }
   if (const auto value = TakeIf(algorithm == Algorithm::kConcurrency, rule, "slot_ttl", algorithm,
                                 "concurrency")) {
-    options.slot_ttl =
-        value->Length(std::chrono::milliseconds(1), kMaxPeriod).value_or(Duration{0});
+    // A door renews the slots of what still runs, and must have the time to.
+    options.slot_ttl = value->Length(std::chrono::seconds(1), kMaxPeriod).value_or(Duration{0});
   }
   if (const auto value =
           TakeIf(algorithm == Algorithm::kCalendar, rule, "time_zone", algorithm, "calendar")) {

@@ -316,6 +316,8 @@ TEST(LoadTest, RefusesWhatDoesNotFitTheAlgorithm) {
        "`slot_ttl` means nothing to token-bucket = leave it out; concurrency has it\n"
        "`sub_windows` means nothing to token-bucket = leave it out; sliding-window-strict has it\n"
        "`time_zone` means nothing to token-bucket = leave it out; calendar has it\n"},
+      {"algorithm: concurrency, limit: 1, slot_ttl: 100ms",
+       "`slot_ttl` must be at least 1s, got 100ms\n"},
       {"limit: 1000/month",
        "`limit` is for a month, and how long that is only a calendar knows = write `algorithm: "
        "calendar`, or a number of days such as `1000/30day`\n"},

@@ -1,5 +1,6 @@
 #include "sluice/net/http1_parser.h"
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
@@ -28,12 +29,25 @@ bool IsTokenChar(char c) {
          (c != '\0' && kOthers.find(c) != std::string_view::npos);
 }
 
-// uri-host [ ":" port ]: letters that can not end a host in somebody else's reading.
-bool IsHost(std::string_view host) {
-  constexpr std::string_view kOthers = "-._~!$&'()*+;=%:[]";
+bool IsDigits(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// uri-host [ ":" port ] (RFC 3986, 3.2.2): a name, or an address in brackets. Strict, since who
+// cuts the port off elsewhere would read another host in `a:80:80` or `a]`.
+bool IsHost(std::string_view authority) {
+  const bool bracketed = authority.starts_with('[');
+  const std::size_t bracket = authority.find(']');
+  if (bracketed && bracket == authority.npos) return false;
+  const std::size_t end = bracketed ? bracket + 1 : std::min(authority.find(':'), authority.size());
+  const std::string_view port = authority.substr(end);
+  if (!port.empty() && (port.front() != ':' || !IsDigits(port.substr(1)))) return false;
+  const std::string_view host =
+      bracketed ? authority.substr(1, bracket - 1) : authority.substr(0, end);
+  const std::string_view others = bracketed ? ".:%" : "-._~!$&'()*+;=%";
   for (const char c : host) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!letter && kOthers.find(c) == std::string_view::npos) return false;
+    if (!letter && others.find(c) == std::string_view::npos) return false;
   }
   return !host.empty();
 }
@@ -318,6 +332,8 @@ HeadProblem ParseRequestHead(std::string_view bytes, RequestHead* head) {
   // A request without either field has no body; only a response may end with the connection.
   if (head->framing.kind == BodyFraming::Kind::kUntilClose) head->framing = {};
   const Field* expect = head->Find(FieldId::expect);
+  // Who speaks HTTP/1.0 knows nothing of it (RFC 9110, 10.1.1).
+  if (head->minor_version == 0) expect = nullptr;
   head->expect_continue = expect != nullptr && EqualsIgnoringCase(expect->value, "100-continue");
   if (expect != nullptr && !head->expect_continue) {
     return {417, "no expectation but `100-continue` is known here"};

@@ -104,6 +104,12 @@ TEST(RequestHeadTest, RefusesRequestLinesOutOfForm) {
       {"GET a HTTP/1.1\r\nHost: a\r\n\r\n", 400},            // no slash
       {"GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400},     // another scheme
       {"GET http:///b HTTP/1.1\r\nHost: a\r\n\r\n", 400},    // no host
+      {"GET / HTTP/1.1\r\nHost: a:80:80\r\n\r\n", 400},      // two ports
+      {"GET / HTTP/1.1\r\nHost: a:]\r\n\r\n", 400},          // a bracket that none opened
+      {"GET / HTTP/1.1\r\nHost: a:80]\r\n\r\n", 400},        //
+      {"GET / HTTP/1.1\r\nHost: a:b\r\n\r\n", 400},          // a port that is no number
+      {"GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", 400},         // a bracket that none closes
+      {"GET / HTTP/1.1\r\nHost: :80\r\n\r\n", 400},          // no host
       {"GET http://u@a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400},  // a user name
       {"GET http://a?b HTTP/1.1\r\nHost: a\r\n\r\n", 400},   // a query without a path
       {"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 501},     // no tunnel

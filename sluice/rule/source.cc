@@ -13,6 +13,12 @@ std::string_view TrimSpaces(std::string_view text) {
   return text;
 }
 
+// Cookies may come in quotes, which most servers take off (RFC 6265, 5.2 and 4.1.1).
+std::string_view Unquoted(std::string_view text) {
+  const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 // Gathers the values of one name: one value, the same one again, or none.
 class OneValue {
  public:
@@ -51,7 +57,9 @@ std::optional<std::string_view> FindCookie(std::string_view name, const LimitReq
       rest.remove_prefix(
           std::min(rest.size(), rest.find(';') == rest.npos ? rest.size() : rest.find(';') + 1));
       const std::size_t equals = pair.find('=');
-      if (equals != pair.npos && pair.substr(0, equals) == name) one.Add(pair.substr(equals + 1));
+      if (equals != pair.npos && TrimSpaces(pair.substr(0, equals)) == name) {
+        one.Add(Unquoted(TrimSpaces(pair.substr(equals + 1))));
+      }
     }
   }
   return one.Get();
@@ -135,7 +143,7 @@ std::string_view NormalHost(std::string_view authority, std::string& buffer) {
   if (colon != authority.npos && (bracket == authority.npos || colon > bracket)) {
     authority = authority.substr(0, colon);
   }
-  if (authority.ends_with('.')) authority.remove_suffix(1);
+  while (authority.ends_with('.')) authority.remove_suffix(1);
   const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
   if (std::none_of(authority.begin(), authority.end(), is_upper)) return authority;
   buffer.resize(authority.size());

@@ -43,6 +43,12 @@ TEST(SourceTest, FindsOneCookieAmongOthers) {
   EXPECT_EQ(Find(SourceKind::kCookie, "essio", headers), std::nullopt);
 }
 
+TEST(SourceTest, NoSpellingOfACookieMakesANewKey) {
+  for (const char* cookies : {"sid=x", "sid= x", "sid=\t x ; a=1", "sid=\"x\"", "sid =x"}) {
+    EXPECT_EQ(Find(SourceKind::kCookie, "sid", {{"Cookie", cookies}}), "x") << cookies;
+  }
+}
+
 TEST(SourceTest, DecodesAQueryParameterSoThatNoSpellingMakesANewKey) {
   for (const char* target :
        {"/x?key=abc", "/x?a=1&key=ab%63", "/x?k%65y=abc&b", "/x?&&key=%61bc"}) {
@@ -63,6 +69,7 @@ TEST(SourceTest, NormalisesTheHost) {
   std::string buffer;
   EXPECT_EQ(NormalHost("API.Example.com:8080", buffer), "api.example.com");
   EXPECT_EQ(NormalHost("api.example.com.", buffer), "api.example.com");
+  EXPECT_EQ(NormalHost("api.example.com..", buffer), "api.example.com");
   EXPECT_EQ(NormalHost("[2001:DB8::1]:443", buffer), "[2001:db8::1]");
   EXPECT_EQ(NormalHost("[2001:db8::1]", buffer), "[2001:db8::1]");
 }
