@@ -125,6 +125,7 @@ class RuleSet::Scratch {
   friend class Evaluation;
 
   void AppendKeyBytes(const void* bytes, std::size_t size) {
+    if (size == 0) return;  // an empty view may point nowhere
     if (keys_.size() - keys_size_ < size) keys_.resize(2 * keys_.size() + size);
     std::memcpy(keys_.data() + keys_size_, bytes, size);
     keys_size_ += size;
