@@ -130,6 +130,21 @@ TEST_F(GatewayTest, AResetIsNotTheEndOfAnAnswer) {
   EXPECT_EQ(client.ReadToEnd(), "");  // no last chunk
 }
 
+TEST_F(GatewayTest, AnUpstreamThatSaysCloseIsTakenAtItsWord) {
+  StartByHand();
+  RawClient client(port());
+  client.Send(kGet);
+  RawClient first(upstream_.Accept());
+  first.ReadUntil("\r\n\r\n");
+  first.Send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
+  EXPECT_EQ(client.ReadResponse().body, "ok");
+  client.Send(kGet);
+  RawClient second(upstream_.Accept());
+  second.ReadUntil("\r\n\r\n");
+  second.Send(kOk);
+  EXPECT_EQ(client.ReadResponse().body, "ok");
+}
+
 TEST_F(GatewayTest, AnUpstreamThatDiesWithARequestIsAskedOnceMoreAtMost) {
   StartByHand();
   RawClient client(port());

@@ -120,6 +120,13 @@ TEST_F(GatewayTest, ARefusedExpectationGetsNoPermission) {
   EXPECT_EQ(denied.status, 429);
   EXPECT_EQ(denied.Field("Connection"), "close");
   EXPECT_TRUE(client.Ended());
+  // Also where the body would be short: nobody can tell whether it will come.
+  RawClient brief(port());
+  EXPECT_EQ(brief
+                .Ask("POST /v1/orders HTTP/1.1\r\nHost: a\r\nK: ann\r\nContent-Length: 2\r\n"
+                     "Expect: 100-continue\r\n\r\n")
+                .Field("Connection"),
+            "close");
   EXPECT_EQ(Get("/v1/orders", "K: bob\r\n").status, 200);
 }
 
