@@ -119,10 +119,14 @@ TEST_F(SnapshotDamageTest, WhatIsThereAndNoReadableFileIsAnError) {
   EXPECT_EQ(TryOpen(kNow).status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(SnapshotDamageTest, AnotherHashKeyThanTheFilesIsRefused) {
+TEST_F(SnapshotDamageTest, TheFilesHashKeyIsTakenOverAndAnotherOneRefused) {
   WholeFile();
   MemoryStoreOptions options;
+  options.max_keys = 64;
   options.snapshot = path();
+  const absl::StatusOr<std::unique_ptr<MemoryStore>> store = MemoryStore::Open(options, kNow);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ((*store)->hash_key()("ann"), KeyOfTests()("ann"));
   options.hash_key = HashKey(HashKind::kSipHash13, {});
   EXPECT_EQ(MemoryStore::Open(options, kNow).status().code(), absl::StatusCode::kInvalidArgument);
 }
@@ -130,6 +134,7 @@ TEST_F(SnapshotDamageTest, AnotherHashKeyThanTheFilesIsRefused) {
 // Files whose checks are right and whose content is not, as only a bug can write them.
 class SnapshotContent : public SnapshotDamageTest {
  protected:
+  // With the hash key of KeyOfTests().
   static std::string Header(std::uint8_t kind = 2, std::uint64_t max_keys = 64,
                             std::uint64_t main_lines = 31, std::uint64_t stash_lines = 1) {
     std::string bytes;
@@ -140,12 +145,6 @@ class SnapshotContent : public SnapshotDamageTest {
     PutU64(bytes, main_lines);
     PutU64(bytes, stash_lines);
     return bytes;
-  }
-  // The hash key that Header() has.
-  static HashKey SecretOfK() {
-    std::array<std::uint8_t, 32> secret{};
-    secret.fill('k');
-    return {HashKind::kSipHash13, secret};
   }
   static std::string LimitRecord(const Limit& limit, std::uint64_t number = 1) {
     std::string bytes;
@@ -191,7 +190,7 @@ TEST_F(SnapshotContent, GoodContentIsTakenOver) {
 TEST_F(SnapshotContent, ANumberMeansTheLimitThatWasLastSaidBeforeIt) {
   const Limit other = Must(token_bucket::MakeLimit({20, minutes{1}}, 20));
   const auto tag = [](const char* name) {
-    return (SecretOfK()(name).lo & ~std::uint64_t{0xfff}) | 1;
+    return (KeyOfTests()(name).lo & ~std::uint64_t{0xfff}) | 1;
   };
   constexpr std::uint64_t kUnit = 6'000'000'000;  // of kBucket, in ns
   // A key's entry in every line: wherever it looks, it is there.
@@ -313,7 +312,7 @@ TEST_F(SnapshotContent, StatesFromTheEndsOfTimeDenyOrAllowAndHarmNobody) {
       std::uint64_t entries = 0;
       for (int line = 0; line < 32; ++line, ++entries) {
         content +=
-            Entry(line > 0 ? 1 : 0, (SecretOfK()("ann").lo & ~std::uint64_t{0xfff}) | 1) + state;
+            Entry(line > 0 ? 1 : 0, (KeyOfTests()("ann").lo & ~std::uint64_t{0xfff}) | 1) + state;
       }
       WriteBytes(path(), File(content + End(entries)));
       const auto store = Open(kNow, 64, 64 << 10);

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <array>
+
 namespace sluice {
 
 using std::chrono::minutes;
@@ -51,6 +53,12 @@ Claim Ask(MemoryStore& store, std::string_view key, const Limit& limit, std::uin
   return claim;
 }
 
+HashKey KeyOfTests() {
+  std::array<std::uint8_t, 32> secret{};
+  secret.fill('k');
+  return {HashKind::kSipHash13, secret};
+}
+
 SnapshotTest::SnapshotTest() {
   std::string name = testing::TempDir() + "/snapshot_test.XXXXXX";
   EXPECT_NE(mkdtemp(name.data()), nullptr);
@@ -68,6 +76,7 @@ absl::StatusOr<std::unique_ptr<MemoryStore>> SnapshotTest::TryOpen(
   options.max_keys = max_keys;
   options.outside_bytes = outside_bytes;
   options.snapshot = path();
+  options.hash_key = KeyOfTests();
   return MemoryStore::Open(options, now);
 }
 

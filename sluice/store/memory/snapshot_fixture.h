@@ -33,6 +33,10 @@ template <typename L>
 Claim Ask(MemoryStore& store, std::string_view key, const Limit& limit, std::uint64_t cost, Now now,
           ClaimKind kind = ClaimKind::kBinding);
 
+// What all stores here hash with: always the same, so that a test that depends on where keys lie
+// does so in every run alike.
+[[nodiscard]] HashKey KeyOfTests();
+
 class SnapshotTest : public testing::Test {
  protected:
   SnapshotTest();

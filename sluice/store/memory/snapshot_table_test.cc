@@ -113,7 +113,7 @@ TEST_F(SnapshotTest, StatesInBlocksMoveToATableOfAnotherSize) {
       Ask(*old_store, KeyName(static_cast<std::uint64_t>(key)) + named.name, named.limit, 3, kNow);
   }
   Write(*old_store, kNow);
-  for (const std::uint64_t max_keys : {300, 1'000, 1'700, 4'000}) {
+  for (const std::uint64_t max_keys : {600, 1'000, 1'700, 4'000}) {
     const auto store = Open(kNow, max_keys);
     for (int key = 0; key < 5; ++key) {
       for (const NamedLimit& named : limits) {

@@ -218,7 +218,7 @@ TEST_F(SnapshotTest, LimitsThatNoRuleRegistersGiveTheirIdsBack) {
   EXPECT_TRUE(store->Register(one_more).ok());
 }
 
-TEST_F(SnapshotTest, AnOldFileReadTwiceIsReadTheSame) {
+TEST_F(SnapshotTest, GoesFromFileToFileUnchanged) {
   const auto old_store = Open(kBefore);
   for (const NamedLimit& named : EveryLimit(10)) {
     Ask(*old_store, named.name, named.limit, 3, kBefore);
