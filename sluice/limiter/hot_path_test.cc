@@ -1,29 +1,8 @@
 // The hot path allocates nothing: a counting operator new stands behind this whole program.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "sluice/limiter/limiter_fixture.h"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-
-void* Allocate(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  void* memory = std::malloc(size);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-}  // namespace
-
-void* operator new(std::size_t size) { return Allocate(size); }
-void* operator new[](std::size_t size) { return Allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/allocations/counting_new.h"
 
 namespace sluice {
 namespace {
@@ -65,10 +44,11 @@ TEST_F(HotPathTest, AllocatesNothingOnceItsBuffersHaveGrown) {
     return denied;
   };
   round();
-  const std::uint64_t before = allocations.load();
+  CountAllocationsOfThisThread();
+  const std::uint64_t before = CountedAllocations();
   int denied = 0;
   for (int i = 0; i < 50; ++i) denied += round();
-  EXPECT_EQ(allocations.load(), before);
+  EXPECT_EQ(CountedAllocations(), before);
   EXPECT_GT(denied, 0);
   EXPECT_LT(denied, 5000);
 }

@@ -201,12 +201,14 @@ bool Server::Parts::Reload() {
 }
 
 void Server::Parts::WarnOfChangesForTheNextStart(const config::Config& next) const {
-  const std::pair<const char*, bool> settings[] = {{"gateway", next.gateway != config_.gateway},
-                                                   {"admin", next.admin != config_.admin},
-                                                   {"store.memory", next.memory != config_.memory},
-                                                   {"limits", next.bounds != config_.bounds},
-                                                   {"headers", next.headers != config_.headers},
-                                                   {"threads", next.threads != config_.threads}};
+  const std::pair<const char*, bool> settings[] = {
+      {"gateway", next.gateway != config_.gateway},
+      {"admin", next.admin != config_.admin},
+      {"store.memory", next.memory != config_.memory},
+      {"limits", next.bounds != config_.bounds},
+      {"headers", next.headers != config_.headers},
+      {"threads", next.threads != config_.threads},
+      {"node.name", next.node_name != config_.node_name}};
   for (const auto& [name, changed] : settings) {
     if (changed)
       log::Warning("changed setting takes effect at the next start", {{"setting", name}});

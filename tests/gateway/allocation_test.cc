@@ -1,32 +1,9 @@
 // A request allocates nothing on its way through the gateway, once the buffers have grown: a
 // counting operator new stands behind this whole program. (Asio's own operations come from its
 // store of recycled memory, which does not use operator new.)
-#include <atomic>
-#include <cstdlib>
-#include <new>
 
+#include "tests/allocations/counting_new.h"
 #include "tests/gateway/gateway_fixture.h"
-
-namespace {
-
-std::atomic<std::uint64_t> allocations{0};
-thread_local bool counted = false;
-
-void* Allocate(std::size_t size) {
-  if (counted) allocations.fetch_add(1, std::memory_order_relaxed);
-  void* memory = std::malloc(size);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return Allocate(size); }
-void* operator new[](std::size_t size) { return Allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
 
 namespace sluice::gateway {
 namespace {
@@ -57,18 +34,18 @@ TEST_F(GatewayTest, ARequestAllocatesNothingOnItsWay) {
     }
   };
   const auto count = [this] {
-    loops_.OnEach([](net::EventLoop&) { counted = true; });
-    return allocations.load();
+    loops_.OnEach([](net::EventLoop&) { CountAllocationsOfThisThread(); });
+    return CountedAllocations();
   };
   ask(500, 200);
   const std::uint64_t before_forwarding = count();
   ask(400, 200);
-  const std::uint64_t forwarded = allocations.load() - before_forwarding;
+  const std::uint64_t forwarded = CountedAllocations() - before_forwarding;
   ask(100, 200);
   ask(100, 429);
-  const std::uint64_t before_denying = allocations.load();
+  const std::uint64_t before_denying = CountedAllocations();
   ask(400, 429);
-  const std::uint64_t denied = allocations.load() - before_denying;
+  const std::uint64_t denied = CountedAllocations() - before_denying;
   if (kFramesAreKept) {
     EXPECT_EQ(forwarded, 0U);
     EXPECT_EQ(denied, 0U);

@@ -3,35 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <vector>
 
 #include "sluice/base/clock.h"
 #include "sluice/store/memory/memory_store.h"
-
-namespace {
-
-std::atomic<std::uint64_t> allocations{0};
-
-void* Allocate(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  void* const memory = std::malloc(size > 0 ? size : 1);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return Allocate(size); }
-void* operator new[](std::size_t size) { return Allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/allocations/counting_new.h"
 
 namespace sluice {
 namespace {
@@ -69,7 +47,8 @@ TEST(AllocationTest, NothingIsAllocatedWhenRequestsAreDecided) {
   std::array<ClaimGroup, Store::kMaxBatch> groups;
   std::array<char, 16> name{};
 
-  const std::uint64_t before = allocations;
+  CountAllocationsOfThisThread();
+  const std::uint64_t before = CountedAllocations();
   for (std::uint64_t round = 0; round < 2'000; ++round) {
     for (std::size_t i = 0; i < claims.size(); ++i) {
       const std::size_t which = (round + i) % limits.size();
@@ -94,7 +73,7 @@ TEST(AllocationTest, NothingIsAllocatedWhenRequestsAreDecided) {
     }
     clock.Advance(seconds{1});
   }
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(CountedAllocations(), before);
   EXPECT_GT(store->Stats(clock.Read()).conversions, 0u);
   EXPECT_GT(store->Stats(clock.Read()).evicted, 0u);
 }
