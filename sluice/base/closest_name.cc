@@ -4,15 +4,14 @@
 #include <array>
 #include <cstddef>
 
+#include "sluice/base/ascii.h"
+
 namespace sluice {
 namespace {
 
 constexpr std::size_t kMaxLength = 64;  // longer ones are no mistyped names
 
-char Fold(char c) {
-  if (c >= 'A' && c <= 'Z') return static_cast<char>(c - 'A' + 'a');
-  return c == '-' ? '_' : c;
-}
+char Fold(char c) { return c == '-' ? '_' : Lower(c); }
 
 std::size_t Distance(std::string_view a, std::string_view b) {
   // Three rows of the matrix: the swap of two neighbours looks two rows back.

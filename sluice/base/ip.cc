@@ -2,21 +2,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "sluice/base/ascii.h"
 
 namespace sluice {
 namespace {
 
 constexpr int kGroups = 8;  // of 16 bits each
 using Groups = std::array<std::uint16_t, kGroups>;
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-int HexValue(char c) {
-  if (IsDigit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // Takes one decimal number of at most `max` off the front; no sign, no leading zero.
 std::optional<std::uint32_t> TakeDecimal(std::string_view& text, std::uint32_t max) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sluice/base/ascii.h"
 #include "sluice/config/limit_text.h"
 #include "sluice/config/load.h"
 #include "sluice/config/source_names.h"
@@ -25,12 +26,6 @@ struct Asked {
   std::vector<Field> headers;
   std::vector<Field> attributes;
 };
-
-std::string_view Trim(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
 
 // Splits at the first `separator`; nothing where there is none, or no name before it.
 std::optional<Field> Split(std::string_view text, char separator) {

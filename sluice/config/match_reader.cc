@@ -6,6 +6,7 @@
 #include <cctype>
 #include <string>
 
+#include "sluice/base/ascii.h"
 #include "sluice/config/source_names.h"
 
 namespace sluice::config {

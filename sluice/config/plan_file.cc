@@ -8,23 +8,19 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "sluice/base/ascii.h"
 
 namespace sluice::config {
 namespace {
 
-std::string_view Trim(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
+constexpr std::string_view kBlanks = " \t\r";
 
 // Takes one field and the comma after it off the front; nothing when its quotes are out of order.
 std::optional<std::string> TakeField(std::string_view& line) {
-  line = Trim(line);
+  line = Trim(line, kBlanks);
   if (!line.starts_with('"')) {
     const std::size_t end = std::min(line.find(','), line.size());
-    const std::string field(Trim(line.substr(0, end)));
+    const std::string field(Trim(line.substr(0, end), kBlanks));
     line.remove_prefix(end);
     return field.find('"') == field.npos ? std::optional(field) : std::nullopt;
   }
@@ -35,7 +31,7 @@ std::optional<std::string> TakeField(std::string_view& line) {
     } else if (line.substr(i, 2) == "\"\"") {
       field += line[++i];
     } else {
-      line = Trim(line.substr(i + 1));
+      line = Trim(line.substr(i + 1), kBlanks);
       return line.empty() || line.front() == ',' ? std::optional(field) : std::nullopt;
     }
   }
@@ -64,7 +60,7 @@ std::set<std::string> ReadPlanFile(std::string_view text, FileId file, Diagnosti
   bool first = true;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = Trim(text.substr(0, end));
+    const std::string_view line = Trim(text.substr(0, end), kBlanks);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty() || line.front() == '#') continue;
     const bool header = first && line == "key,plan";

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "sluice/base/ascii.h"
 #include "sluice/config/limit_reader.h"
 #include "sluice/config/match_reader.h"
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "sluice/base/ascii.h"
+
 namespace sluice::config {
 namespace {
 
@@ -23,12 +25,10 @@ constexpr BuiltIn kPrefixes[] = {{"header", SourceKind::kHeader},
                                  {"query", SourceKind::kQuery}};
 
 bool IsName(std::string_view text) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
+  const auto letter = [](char c) { return IsLetter(c) || c == '_'; };
   return !text.empty() && text.size() <= 64 && letter(text.front()) &&
          std::all_of(text.begin(), text.end(),
-                     [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '-'; });
+                     [&](char c) { return letter(c) || IsDigit(c) || c == '-'; });
 }
 
 // Words that mean something else where a source may stand.
@@ -72,13 +72,6 @@ void ReadIp(const Node& node, Diagnostics& diagnostics, RuleSetOptions& options)
 }
 
 }  // namespace
-
-bool IsToken(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-  });
-}
 
 void SourceNames::ReadAttributes(const Value& attributes) {
   for (const Value& item : attributes.Items()) {

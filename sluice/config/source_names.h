@@ -42,7 +42,4 @@ class SourceNames {
   bool has_region_ = false;
 };
 
-// An RFC 9110 token: the name of a header, a cookie or a method.
-[[nodiscard]] bool IsToken(std::string_view text);
-
 }  // namespace sluice::config

@@ -5,33 +5,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "sluice/base/utf8.h"
 #include "sluice/config/document.h"
 
 namespace sluice::config {
 namespace {
 
-// How many bytes the character at the front has; 0 when it is no UTF-8 (RFC 3629: no overlong
-// forms, no surrogates, nothing above U+10FFFF).
-std::size_t CharacterSize(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < size) return 0;
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  if (first == 0xe0 && byte(1) < 0xa0) return 0;
-  if (first == 0xed && byte(1) > 0x9f) return 0;
-  if (first == 0xf0 && byte(1) < 0x90) return 0;
-  if (first == 0xf4 && byte(1) > 0x8f) return 0;
-  return size;
-}
-
 // Where the first byte is that can not stand in a text; npos when there is none.
 std::size_t FindNoText(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t size = CharacterSize(text.substr(i));
+    const std::size_t size = Utf8Length(text.substr(i));
     if (size == 0 || text[i] == '\0') return i;
     i += size;
   }

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "sluice/base/ascii.h"
 #include "sluice/base/closest_name.h"
 #include "sluice/config/diagnostics.h"
 
@@ -52,14 +53,6 @@ constexpr PeriodName kPeriodNames[] = {
     {"months", PeriodUnit::kMonth},   {"year", PeriodUnit::kYear},
     {"years", PeriodUnit::kYear},
 };
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-std::string_view Trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 // Digits off the front of `text`, with `_` between them; nothing when there is none, or too many.
 struct Digits {
@@ -179,7 +172,7 @@ std::optional<Duration> WrittenRate::Period() const {
 
 Parsed<WrittenRate> ParseRate(std::string_view text) {
   const std::size_t slash = text.find('/');
-  const std::string_view count_text = Trim(text.substr(0, slash));
+  const std::string_view count_text = Trim(text.substr(0, slash), " ");
   if (slash == text.npos) {
     const bool number = ParseCount(count_text).ok();
     return Complaint{
@@ -197,7 +190,7 @@ Parsed<WrittenRate> ParseRate(std::string_view text) {
     return Complaint{"must be at least 1, got 0",
                      "a limit of 0 denies every request; to deny on purpose write `deny: true`"};
   }
-  return ParsePeriod(Trim(text.substr(slash + 1)), WrittenRate{.count = *count});
+  return ParsePeriod(Trim(text.substr(slash + 1), " "), WrittenRate{.count = *count});
 }
 
 Parsed<std::int64_t> ParseCount(std::string_view text) {

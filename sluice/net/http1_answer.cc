@@ -8,33 +8,10 @@
 #include <ctime>
 #include <ostream>  // which the header above needs and does not bring
 
+#include "sluice/base/utf8.h"
+
 namespace sluice::net {
 namespace {
-
-// The length of the UTF-8 sequence that `text` begins with; 0 if it begins with none. Overlong
-// forms, surrogates and what lies above U+10FFFF are none.
-std::size_t SequenceLength(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto continues = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return continues(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    if (!continues(1) || !continues(2)) return 0;
-    const bool overlong = first == 0xe0 && byte(1) < 0xa0;
-    const bool surrogate = first == 0xed && byte(1) >= 0xa0;
-    return overlong || surrogate ? 0 : 3;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    if (!continues(1) || !continues(2) || !continues(3)) return 0;
-    const bool overlong = first == 0xf0 && byte(1) < 0x90;
-    const bool too_large = first == 0xf4 && byte(1) >= 0x90;
-    return overlong || too_large ? 0 : 4;
-  }
-  return 0;
-}
 
 // What stands for itself in a JSON string.
 bool IsPlain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
@@ -128,7 +105,7 @@ void AppendJsonText(std::string_view text, std::string* out) {
     out->append(text.begin(), special);
     text.remove_prefix(static_cast<std::size_t>(special - text.begin()));
     if (text.empty()) break;
-    const std::size_t length = SequenceLength(text);
+    const std::size_t length = Utf8Length(text);
     const char c = text.front();
     if (length == 0) {
       out->append("\xef\xbf\xbd");

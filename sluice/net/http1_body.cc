@@ -3,19 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sluice/base/ascii.h"
+
 namespace sluice::net {
 namespace {
 
 constexpr std::uint32_t kMaxSizeDigits = 15;  // 2^60 bytes: more is damage, and never overflows
 constexpr std::uint32_t kMaxExtensionBytes = 1024;
 constexpr std::uint32_t kMaxTrailerBytes = 16 * 1024;
-
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 bool IsControl(char c) {
   const auto byte = static_cast<unsigned char>(c);

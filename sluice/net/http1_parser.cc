@@ -21,17 +21,7 @@ constexpr HeadProblem BadRequest(std::string_view reason) { return {400, reason}
 
 std::string_view View(BeastView text) { return {text.data(), text.size()}; }
 
-constexpr char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-bool IsTokenChar(char c) {
-  constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         (c != '\0' && kOthers.find(c) != std::string_view::npos);
-}
-
-bool IsDigits(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
+bool IsDigits(std::string_view text) { return std::all_of(text.begin(), text.end(), IsDigit); }
 
 // uri-host [ ":" port ] (RFC 3986, 3.2.2): a name, or an address in brackets. Strict, since who
 // cuts the port off elsewhere would read another host in `a:80:80` or `a]`.
@@ -46,8 +36,7 @@ bool IsHost(std::string_view authority) {
       bracketed ? authority.substr(1, bracket - 1) : authority.substr(0, end);
   const std::string_view others = bracketed ? ".:%" : "-._~!$&'()*+;=%";
   for (const char c : host) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!letter && others.find(c) == std::string_view::npos) return false;
+    if (!IsLetter(c) && !IsDigit(c) && others.find(c) == std::string_view::npos) return false;
   }
   return !host.empty();
 }
@@ -96,9 +85,8 @@ class HeadParser final : public http::basic_parser<kIsRequest> {
 // `word` is what follows the second space of a request line. Beast has one error for "not a
 // version" and "a version that is not served".
 HeadProblem VersionProblem(std::string_view word) {
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  const bool in_form = word.size() == 8 && word.starts_with("HTTP/") && digit(word[5]) &&
-                       word[6] == '.' && digit(word[7]);
+  const bool in_form = word.size() == 8 && word.starts_with("HTTP/") && IsDigit(word[5]) &&
+                       word[6] == '.' && IsDigit(word[7]);
   if (in_form) return {505, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
   return BadRequest("the request line is out of form");
 }
@@ -351,14 +339,6 @@ HeadProblem ParseResponseHead(std::string_view bytes, bool to_head, ResponseHead
   }
   if (head->framing.kind == BodyFraming::Kind::kUntilClose) head->keep_alive = false;
   return kOk;
-}
-
-bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (Lower(a[i]) != Lower(b[i])) return false;
-  }
-  return true;
 }
 
 }  // namespace sluice::net

@@ -31,6 +31,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/base/ascii.h"
+
 namespace sluice::net {
 
 using FieldId = boost::beast::http::field;
@@ -121,19 +123,14 @@ struct ResponseHead : MessageHead {
 [[nodiscard]] HeadProblem ParseResponseHead(std::string_view bytes, bool to_head,
                                             ResponseHead* head);
 
-// Whether two names or tokens are the same but for the case of ASCII letters.
-[[nodiscard]] bool EqualsIgnoringCase(std::string_view a, std::string_view b);
-
 // Calls `visit(token)` for every element of a comma-separated list, without white space around it
 // and without empty ones.
 template <class Visit>
 void ForEachListItem(std::string_view list, Visit visit) {
   while (!list.empty()) {
     const std::size_t comma = list.find(',');
-    std::string_view item = list.substr(0, comma);
+    const std::string_view item = Trim(list.substr(0, comma));
     list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
-    while (!item.empty() && (item.front() == ' ' || item.front() == '\t')) item.remove_prefix(1);
-    while (!item.empty() && (item.back() == ' ' || item.back() == '\t')) item.remove_suffix(1);
     if (!item.empty()) visit(item);
   }
 }

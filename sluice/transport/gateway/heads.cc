@@ -1,11 +1,11 @@
 #include "sluice/transport/gateway/heads.h"
 
+#include "sluice/base/ascii.h"
 #include "sluice/net/http1_answer.h"
 
 namespace sluice::gateway {
 namespace {
 
-using net::EqualsIgnoringCase;
 using net::FieldId;
 using net::MessageHead;
 using Kind = net::BodyFraming::Kind;
