@@ -37,7 +37,11 @@ Task<bool> Http1Session::NextRequest() {
   stream_.Set(limits_.idle_time);
   const Http1Stream::HeadState state = co_await stream_.ReadHead(limits_.head, limits_.head_time);
   idle_ = false;
-  if (state == Http1Stream::HeadState::kEnded) co_return false;
+  if (state == Http1Stream::HeadState::kEnded) {
+    const bool slow = stream_.timed_out() && !stream_.idle();
+    if (slow) co_await Refuse({408, "the head of the request took too long"});
+    co_return false;
+  }
   HeadProblem problem = stream_.problem();
   if (problem.ok()) problem = ParseRequestHead(stream_.head_bytes(), &head_);
   if (!problem.ok()) {

@@ -1,10 +1,10 @@
 // The server's end of an HTTP/1.1 connection: one request after the other, in order.
 //
 //   head -> ServeRequest() -> head -> ... -> closed
-//     `-- out of form: problem+json with 400, 431, 501, 505, and closed
+//     `-- out of form or too slow: problem+json with 400, 408, 417, 431, 501, 505, and closed
 //
 // A connection is kept when the request allows it, its body was read to the end and the server is
-// not draining. A client that sends its head or body too slowly is cut off.
+// not draining. A client that sends its head too slowly is told so, one that lies idle is not.
 #pragma once
 
 #include <chrono>

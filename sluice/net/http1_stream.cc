@@ -11,6 +11,7 @@ bool Http1Stream::SkipEmptyLines() {
 Task<Http1Stream::HeadState> Http1Stream::ReadHead(const HeadLimits& limits, Duration head_time) {
   EndHead();
   scanner_.Reset();
+  const SoftDeadline soft(*this);
   bool begun = false;
   while (true) {
     if (SkipEmptyLines()) {
@@ -30,7 +31,7 @@ Task<Http1Stream::HeadState> Http1Stream::ReadHead(const HeadLimits& limits, Dur
     }
     // The scanner refuses what is longer than the limit, so there is always room for one byte more.
     const std::size_t size = co_await Read(buffer_, limits.max_bytes + kFirstBytes);
-    if (size == 0) co_return HeadState::kEnded;
+    if (size == 0 || timed_out()) co_return HeadState::kEnded;
   }
 }
 

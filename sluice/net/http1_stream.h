@@ -27,7 +27,8 @@ class Http1Stream : public Stream {
 
   enum class HeadState : std::uint8_t {
     kComplete,  // head_bytes() holds it
-    kEnded,     // the connection ended, or its deadline passed, before or within a head
+    kEnded,     // the connection ended, or a deadline passed, before or within a head; within one
+                // (timed_out() and not idle()) the peer can still be told
     kBad,       // problem() says what is wrong
   };
   struct BodyPart {

@@ -164,6 +164,7 @@ TEST_F(HttpServiceTest, CutsOffClientsThatAreTooSlow) {
   RawClient slow_body(port());
   slow_body.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc");
   EXPECT_TRUE(idle.Ended());
+  EXPECT_EQ(slow_head.ReadResponse().status, 408);
   EXPECT_TRUE(slow_head.Ended());
   slow_body.ReadToEnd();
 }

@@ -108,6 +108,7 @@ void Stream::EndWriting() {
 
 void Stream::OnDeadline() {
   timed_out_ = true;
+  if (deadline_is_soft_) return CancelWait();
   Abort();
 }
 

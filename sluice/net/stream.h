@@ -66,10 +66,23 @@ class Stream : public Deadline {
  protected:
   void OnDeadline() override;
 
+  // While one lives, the deadline only ends the wait, so that the peer can still be told of it.
+  class SoftDeadline {
+   public:
+    explicit SoftDeadline(Stream& stream) : stream_(stream) { stream_.deadline_is_soft_ = true; }
+    SoftDeadline(const SoftDeadline&) = delete;
+    SoftDeadline& operator=(const SoftDeadline&) = delete;
+    ~SoftDeadline() { stream_.deadline_is_soft_ = false; }
+
+   private:
+    Stream& stream_;
+  };
+
  private:
   EventLoop& loop_;
   Socket socket_;
   bool timed_out_ = false;
+  bool deadline_is_soft_ = false;
   bool aborted_ = false;
   bool ended_ = false;
 };

@@ -98,8 +98,8 @@ struct PromiseBase {
     bool await_ready() const noexcept { return false; }
     template <class Promise>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) noexcept {
-      const std::coroutine_handle<> waiter = self.promise().waiter;
-      if (waiter) return waiter;
+      const std::coroutine_handle<> next = self.promise().waiter;
+      if (next) return next;
       return std::noop_coroutine();
     }
     void await_resume() const noexcept {}
@@ -138,7 +138,7 @@ struct Promise<void> : PromiseBase {
 template <class T = void>
 class [[nodiscard]] Task {
  public:
-  struct promise_type : internal::Promise<T> {
+  struct promise_type : internal::Promise<T> {  // NOLINT: the language's name
     Task get_return_object() {
       return Task(std::coroutine_handle<promise_type>::from_promise(*this));
     }
@@ -167,7 +167,7 @@ namespace internal {
 
 // Nobody waits for this one: its frame goes away at its end.
 struct Detached {
-  struct promise_type {
+  struct promise_type {  // NOLINT: the language's name
     static void* operator new(std::size_t size) { return FrameStore::Allocate(size); }
     static void operator delete(void* frame, std::size_t size) noexcept {
       FrameStore::Free(frame, size);
