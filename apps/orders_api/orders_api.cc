@@ -151,6 +151,7 @@ Task<Answer> OrdersApi::Orders(Exchange& exchange) {
 Task<Answer> OrdersApi::AddOrder(Exchange& exchange) {
   const absl::StatusOr<std::string> body = co_await exchange.ReadBody(kMaxOrderBytes);
   if (absl::IsResourceExhausted(body.status())) co_return ProblemAnswer(413, "an order is short");
+  if (absl::IsDeadlineExceeded(body.status())) co_return ProblemAnswer(408, "the body was slow");
   if (!body.ok()) co_return ProblemAnswer(400, "the body broke off");
   boost::system::error_code error;
   const boost::json::value order = boost::json::parse(*body, error);

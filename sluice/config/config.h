@@ -30,7 +30,7 @@ struct GatewaySettings {
   Duration response_timeout = 60s;  // until the upstream's answer begins, and between its parts
   Duration idle_timeout = 60s;      // of a client's kept connection between requests
   Duration header_timeout = 10s;    // from a request's first byte to the end of its head
-  Duration body_timeout = 30s;      // for each wait within a request's body
+  Duration body_timeout = 30s;      // for a request's body to go on; to skip all of a refused one
   Duration write_timeout = 60s;     // for a client that reads nothing of its answer
   Duration upstream_idle_timeout = 30s;  // of a kept connection to the upstream
   Duration drain = 10s;                  // at shutdown, for what is in flight

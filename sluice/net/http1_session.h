@@ -4,7 +4,8 @@
 //     `-- out of form or too slow: problem+json with 400, 408, 417, 431, 501, 505, and closed
 //
 // A connection is kept when the request allows it, its body was read to the end and the server is
-// not draining. A client that sends its head too slowly is told so, one that lies idle is not.
+// not draining. A client that sends its head too slowly is told so, one that lies idle is not; for
+// a body that is too slow ServeRequest() has the word.
 #pragma once
 
 #include <chrono>
@@ -21,10 +22,11 @@ struct Http1Limits {
   HeadLimits head;
   Duration idle_time = std::chrono::seconds(75);   // between requests
   Duration head_time = std::chrono::seconds(10);   // from a head's first byte to its last
-  Duration body_time = std::chrono::seconds(30);   // for each wait within a body
-  Duration write_time = std::chrono::seconds(60);  // for each wait of a slow reader's client
+  Duration body_time = std::chrono::seconds(30);   // for a body's next content; to skip all of it
+  Duration write_time = std::chrono::seconds(60);  // for each wait for a client that reads slowly
   Duration close_time = std::chrono::seconds(2);   // for a client to take the last answer
-  std::size_t skipped_body_bytes = std::size_t{64} * 1024;  // of a refused request: more closes
+  // Of a body that nobody asked for: read and dropped to keep the connection; a longer one closes.
+  std::size_t skipped_body_bytes = std::size_t{64} * 1024;
 };
 
 class Http1Session : public Session {

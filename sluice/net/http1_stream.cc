@@ -56,28 +56,40 @@ Http1Stream::BodyPart Http1Stream::NextArrivedPart() {
   return {};
 }
 
-Task<Http1Stream::BodyPart> Http1Stream::ReadBody(Duration part_time) {
+Task<Http1Stream::BodyPart> Http1Stream::AwaitPart() {
+  const SoftDeadline soft(*this);
   while (true) {
     const BodyPart part = NextArrivedPart();
     if (!part.content.empty() || part.state != BodyPart::State::kMore) co_return part;
-    Set(part_time);
     const std::size_t size = co_await Read(buffer_, kBodyBytes);
-    // The time until somebody asks for the next part is not the peer's.
-    Clear();
     if (size == 0 && ended()) body_.OnEndOfInput();
-    if (size == 0 && !body_.done()) co_return BodyPart{{}, BodyPart::State::kBroken};
+    const bool broken = size == 0 && !body_.done();
+    if (broken || timed_out()) co_return BodyPart{{}, BodyPart::State::kBroken};
   }
 }
 
-Task<bool> Http1Stream::SkipBody(std::size_t max_bytes, Duration part_time) {
+Task<Http1Stream::BodyPart> Http1Stream::ReadBody(Duration part_time) {
+  BodyPart part = NextArrivedPart();
+  if (!part.content.empty() || part.state != BodyPart::State::kMore) co_return part;
+  Set(part_time);
+  part = co_await AwaitPart();
+  // The time until somebody asks for the next part is not the peer's.
+  Clear();
+  co_return part;
+}
+
+Task<bool> Http1Stream::SkipBody(std::size_t max_bytes, Duration time) {
+  Set(time);
   std::size_t skipped = 0;
-  while (true) {
+  BodyPart part;
+  while (part.state == BodyPart::State::kMore) {
     if (body_.remaining() > max_bytes - skipped) co_return false;
-    const BodyPart part = co_await ReadBody(part_time);
-    if (part.state != BodyPart::State::kMore) co_return part.state == BodyPart::State::kEnded;
+    part = co_await AwaitPart();
     skipped += part.content.size();
     if (skipped > max_bytes) co_return false;
   }
+  Clear();
+  co_return part.state == BodyPart::State::kEnded;
 }
 
 Task<void> Http1Stream::CloseGently(Duration patience) {

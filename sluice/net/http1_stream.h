@@ -54,12 +54,14 @@ class Http1Stream : public Stream {
   // The part of the body that has arrived already; waits for nothing. Empty content with kMore:
   // none.
   [[nodiscard]] BodyPart NextArrivedPart();
-  // The next part. `part_time` bounds the wait, if it has to wait.
+  // The next part. `part_time` bounds the whole wait for it: framing that comes drop by drop does
+  // not put it off. When it has passed the part is kBroken and timed_out() holds, and the peer can
+  // still be told.
   Task<BodyPart> ReadBody(Duration part_time);
 
-  // Reads the rest of the body and forgets it. False when that would take more than `max_bytes` or
-  // broke off: then the connection can not be used again.
-  Task<bool> SkipBody(std::size_t max_bytes, Duration part_time);
+  // Reads the rest of the body, within `time` in all, and forgets it. False when that would take
+  // longer, or more than `max_bytes`, or broke off: then the connection can not be used again.
+  Task<bool> SkipBody(std::size_t max_bytes, Duration time);
 
   // Closes the sending side and takes in, for at most `patience`, what the peer is still sending. A
   // plain close would answer that with a reset, which can overtake and destroy our last answer.
@@ -73,6 +75,8 @@ class Http1Stream : public Stream {
 
  private:
   bool SkipEmptyLines();
+  // As ReadBody(), under the deadline that is set.
+  Task<BodyPart> AwaitPart();
 
   ReadBuffer buffer_{kFirstBytes};
   HeadScanner scanner_;

@@ -42,7 +42,8 @@ class ServiceSession final : public Http1Session {
 
    private:
     static absl::Status TooLong() { return absl::ResourceExhaustedError("the body is too long"); }
-    static absl::Status Broken() {
+    absl::Status Broken() {
+      if (stream_->timed_out()) return absl::DeadlineExceededError("the body took too long");
       return absl::InvalidArgumentError("the body is out of form or broken off");
     }
 

@@ -33,7 +33,8 @@ class Exchange {
   [[nodiscard]] EventLoop& loop() const { return stream_->loop(); }
 
   // The whole body; head() is not good any more after that. kResourceExhausted: longer than
-  // `max_bytes` (answer 413); kInvalidArgument: out of form or broken off (400).
+  // `max_bytes` (answer 413); kDeadlineExceeded: too slow (408); kInvalidArgument: out of form or
+  // broken off (400).
   virtual Task<absl::StatusOr<std::string>> ReadBody(std::size_t max_bytes) = 0;
 
   // For what is no plain answer: the handler writes to the stream by itself, and what it returns is

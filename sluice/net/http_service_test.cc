@@ -27,7 +27,9 @@ Task<Answer> Echo(Exchange& exchange) {
   if (exchange.path() == "/slow") co_await exchange.loop().Sleep(200ms);
   if (exchange.path() == "/ignore") co_return answer;
   const absl::StatusOr<std::string> body = co_await exchange.ReadBody(kMaxBody);
-  if (!body.ok()) co_return ProblemAnswer(absl::IsResourceExhausted(body.status()) ? 413 : 400, "");
+  if (absl::IsResourceExhausted(body.status())) co_return ProblemAnswer(413, "");
+  if (absl::IsDeadlineExceeded(body.status())) co_return ProblemAnswer(408, "");
+  if (!body.ok()) co_return ProblemAnswer(400, "");
   answer.body += " " + std::to_string(body->size());
   co_return answer;
 }
@@ -166,7 +168,32 @@ TEST_F(HttpServiceTest, CutsOffClientsThatAreTooSlow) {
   EXPECT_TRUE(idle.Ended());
   EXPECT_EQ(slow_head.ReadResponse().status, 408);
   EXPECT_TRUE(slow_head.Ended());
-  slow_body.ReadToEnd();
+  EXPECT_EQ(slow_body.ReadResponse().status, 408);
+  EXPECT_TRUE(slow_body.Ended());
+}
+
+TEST_F(HttpServiceTest, FramingThatComesDropByDropIsNoProgress) {
+  Start({.body_time = 50ms});
+  const std::string head = " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const std::string_view begin : {"3;", "1\r\na\r\n2;", "0\r\nTrailer: "}) {
+    SCOPED_TRACE(begin);
+    RawClient client(port());
+    client.Send("POST /a" + head + std::string(begin));
+    EXPECT_TRUE(client.Drip("x"));
+    const RawResponse response = client.ReadResponse();
+    EXPECT_EQ(response.status, 408);
+    EXPECT_EQ(response.Field("Connection"), "close");
+    EXPECT_TRUE(client.Ended());
+  }
+}
+
+TEST_F(HttpServiceTest, ABodyThatIsSkippedHasOneDeadline) {
+  Start({.body_time = 50ms, .close_time = 50ms});
+  RawClient client(port());
+  const RawResponse answer =
+      client.Ask("POST /ignore HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_TRUE(client.Drip("1\r\na\r\n"));  // content: each chunk is progress, but of no use
 }
 
 TEST_F(HttpServiceTest, DrainClosesIdleConnectionsAndFinishesWhatWasAsked) {

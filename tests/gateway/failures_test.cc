@@ -5,6 +5,7 @@ namespace sluice::gateway {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const std::string kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -55,6 +56,65 @@ TEST_F(GatewayTest, AnUpstreamThatTakesTooLongIsA504) {
   next.ReadUntil("\r\n\r\n");
   next.Send(kOk);
   EXPECT_EQ(client.ReadResponse().body, "ok");
+}
+
+TEST_F(GatewayTest, ABodyThatIsTooSlowIsTheClientsFault) {
+  options_.body_timeout = 50ms;
+  options_.response_timeout = 300ms;
+  StartByHand();
+  const std::string post = "POST / HTTP/1.1\r\nHost: a\r\n";
+  const struct {
+    std::string begin;
+    std::string drip;  // framing of a chunk: each byte is well in time, and none is content
+  } rows[] = {
+      {post + "Content-Length: 5\r\n\r\nabc", ""},
+      {post + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", ""},
+      {post + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n5;", "x"},
+      {post + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: ", "x"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.begin);
+    RawClient client(port());
+    client.Send(row.begin);
+    RawClient upstream(upstream_.Accept());
+    upstream.ReadUntil("abc");
+    EXPECT_TRUE(client.Drip(row.drip));
+    const RawResponse response = client.ReadResponse();
+    EXPECT_EQ(response.status, 408);
+    EXPECT_EQ(response.Field("Connection"), "close");
+    EXPECT_TRUE(client.Ended());
+    EXPECT_THAT(upstream.ReadToEnd(), Not(HasSubstr("0\r\n\r\n")));  // the body never became whole
+  }
+  EXPECT_EQ(gateway_->counters().upstream_errors, 0U);
+}
+
+TEST_F(GatewayTest, TheUpstreamsTimeBeginsWhenItHasTheWholeRequest) {
+  options_.response_timeout = 50ms;
+  StartByHand();
+  RawClient client(port());
+  client.Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
+  RawClient upstream(upstream_.Accept());
+  upstream.ReadUntil("abc");
+  upstream.Send("HTTP/1.1 103 Early Hints\r\n\r\n");
+  EXPECT_EQ(client.ReadResponse().status, 103);
+  EXPECT_TRUE(client.Silent(300ms));  // the client is allowed body_timeout
+  client.Send("def");
+  EXPECT_EQ(upstream.ReadExactly(3), "def");
+  EXPECT_EQ(client.ReadResponse().status, 504);
+}
+
+TEST_F(GatewayTest, AnUpstreamThatTakesNoMoreOfABodyIsA504) {
+  options_.response_timeout = 50ms;
+  StartByHand();
+  RawClient client(port());
+  client.Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n");
+  RawClient upstream(upstream_.Accept());
+  upstream.ReadUntil("\r\n\r\n");
+  // More than the sockets on the way can hold; the rest is never asked for.
+  std::thread sender([&] { client.Send(std::string(std::size_t{32} << 20, 'x')); });
+  EXPECT_EQ(client.ReadResponse().status, 504);
+  sender.join();
+  EXPECT_EQ(gateway_->counters().upstream_errors, 1U);
 }
 
 TEST_F(GatewayTest, AnAnswerThatBreaksOffIsSeenToBreakOff) {

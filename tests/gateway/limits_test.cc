@@ -159,6 +159,16 @@ TEST_F(GatewayTest, ARefusedBodyIsNeverTakenForTheNextRequest) {
   }
 }
 
+TEST_F(GatewayTest, ARefusedBodyHasOneDeadline) {
+  options_.body_timeout = 50ms;
+  StartWithOrders({MakeRule("r", HeaderSource("K"), Bucket(1, 1min, 1))});
+  Get("/");
+  RawClient client(port());
+  const std::string post = "POST / HTTP/1.1\r\nHost: a\r\nK: ann\r\nTransfer-Encoding: chunked";
+  EXPECT_EQ(client.Ask(post + "\r\n\r\n").status, 429);
+  EXPECT_TRUE(client.Drip("1\r\na\r\n"));  // content in time, for ever: nobody wants it
+}
+
 TEST_F(GatewayTest, HoldsADelayedRequestUntilItsInstant) {
   Limit pace = *leaky_bucket::MakeLimit({.count = 10, .period = 1s}, 5, 1s);
   StartWithOrders({MakeRule("pace", HeaderSource("K"), pace)});

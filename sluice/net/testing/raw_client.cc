@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -70,6 +71,20 @@ bool RawClient::Send(std::string_view bytes) {
     const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent <= 0) return false;
     bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+bool RawClient::Silent(std::chrono::milliseconds time) const {
+  pollfd waiting{.fd = socket_, .events = POLLIN, .revents = 0};
+  return ::poll(&waiting, 1, static_cast<int>(time.count())) == 0;
+}
+
+bool RawClient::Drip(std::string_view piece) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (Silent(std::chrono::milliseconds(5))) {
+    if (!Send(piece)) return true;
+    if (std::chrono::steady_clock::now() > end) return false;
   }
   return true;
 }

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -40,6 +41,11 @@ class RawClient {
   std::string ReadUntil(std::string_view mark);
   std::string ReadExactly(std::size_t size);
   std::string ReadToEnd() { return ReadUntil({}); }
+  // Sends `piece` every few milliseconds until the peer says something or ends the connection.
+  // False: it did not within 20 s.
+  bool Drip(std::string_view piece);
+  // Nothing comes for so long.
+  [[nodiscard]] bool Silent(std::chrono::milliseconds time) const;
   // Nothing comes any more, and no reset either.
   bool Ended();
 

@@ -18,6 +18,7 @@ constexpr int kMaxInterimAnswers = 16;
 Task<GatewaySession::Trouble> GatewaySession::Exchange() {
   pump_trouble_ = Trouble::kNone;
   heard_ = false;
+  answered_ = false;
   Trouble trouble = co_await Attempt(/*fresh=*/false);
   if (trouble == Trouble::kNone || !retryable_ || left_) co_return trouble;
   // Only a kept connection that died unused may be given another try: see Attempt().
@@ -84,31 +85,52 @@ Task<GatewaySession::Trouble> GatewaySession::SendRequest() {
   }
   const bool sent = co_await upstream_->Write(out_, part.content, after);
   if (left_) co_return Trouble::kClientLeft;
-  if (sent && !stream().body().done()) pump_.emplace(PumpBody());
+  if (sent && !stream().body().done()) {
+    upstream_->Clear();  // see TimeAnswer()
+    pump_.emplace(PumpBody());
+  }
   // An upstream that takes no more may have answered early: the answer decides.
   co_return Trouble::kNone;
 }
 
 Task<void> GatewaySession::PumpBody() {
-  while (true) {
+  bool sent = true;
+  while (sent) {
     const Http1Stream::BodyPart part = co_await stream().ReadBody(parts_.options.body_timeout);
     if (part.state == PartState::kBroken) {
-      pump_trouble_ = stream().body().bad() ? Trouble::kClientBody : Trouble::kClientLeft;
+      pump_trouble_ = stream().body().bad()  ? Trouble::kClientBody
+                      : stream().timed_out() ? Trouble::kClientSlow
+                                             : Trouble::kClientLeft;
       upstream_->Abort();
       co_return;
     }
     if (part.state == PartState::kEnded) break;
-    upstream_->Set(parts_.options.response_timeout);
-    bool sent = false;
+    send_alarm_.Set(parts_.options.response_timeout);
     if (in_chunks_) {
       const net::ChunkLine line(part.content.size());
       sent = co_await upstream_->Write(line.view(), part.content, net::kChunkEnd);
     } else {
       sent = co_await upstream_->Write(part.content);
     }
-    if (!sent) co_return;
+    send_alarm_.Clear();
   }
-  if (in_chunks_) co_await upstream_->Write(net::kLastChunk);
+  if (!answered_) upstream_->Set(parts_.options.response_timeout);
+  if (sent && in_chunks_) co_await upstream_->Write(net::kLastChunk);
+}
+
+void GatewaySession::OnSendTimeout() {
+  pump_trouble_ = Trouble::kTimeout;
+  upstream_->Abort();
+}
+
+// The upstream's time to answer. It stands still as long as the request's body is on its way: a
+// client that sends slowly is not the upstream's fault.
+void GatewaySession::TimeAnswer() {
+  if (pump_ && !pump_->done()) {
+    upstream_->Clear();
+  } else {
+    upstream_->Set(parts_.options.response_timeout);
+  }
 }
 
 // The answer is there or will never be: what is left of the request's body is not sent any more.
@@ -139,10 +161,11 @@ Task<GatewaySession::Trouble> GatewaySession::ReadAnswerHead() {
         net::ParseResponseHead(upstream_->head_bytes(), to_head(), &answer_);
     // Nobody asked for another protocol: Upgrade is not passed on.
     if (!problem.ok() || answer_.status == 101) co_return Trouble::kBadAnswer;
-    if (answer_.status >= 200) co_return Trouble::kNone;
+    answered_ = answer_.status >= 200;
+    if (answered_) co_return Trouble::kNone;
     const bool passed = co_await PassInterim();
     if (!passed) co_return Trouble::kClientLeft;
-    upstream_->Set(parts_.options.response_timeout);
+    TimeAnswer();
   }
   co_return Trouble::kBadAnswer;
 }

@@ -16,12 +16,14 @@ struct GatewayOptions {
   net::HostPort upstream;
 
   // Times.
-  Duration connect_timeout = std::chrono::seconds(2);    // to the upstream; also for a free place
-  Duration response_timeout = std::chrono::seconds(60);  // until the answer begins, between parts
+  Duration connect_timeout = std::chrono::seconds(2);  // to the upstream; also for a free place
+  // From the request's last byte to the answer's first, then between the answer's parts; also for
+  // the upstream to take a part of the request.
+  Duration response_timeout = std::chrono::seconds(60);
   Duration idle_timeout = std::chrono::seconds(60);    // of a client's connection between requests
   Duration header_timeout = std::chrono::seconds(10);  // from a head's first byte to its last
-  Duration body_timeout = std::chrono::seconds(30);    // for each wait within a request's body
-  Duration write_timeout = std::chrono::seconds(60);   // for a client that reads nothing
+  Duration body_timeout = std::chrono::seconds(30);  // for a body's next content; to skip all of it
+  Duration write_timeout = std::chrono::seconds(60);          // for a client that reads nothing
   Duration upstream_idle_timeout = std::chrono::seconds(30);  // of a kept upstream connection
 
   // Bounds, of all loops together; each loop has its even share.

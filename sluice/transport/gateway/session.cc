@@ -83,6 +83,7 @@ GatewaySession::GatewaySession(net::EventLoop& loop, net::Socket socket, LoopPar
       hold_timer_(loop.context()),
       slow_alarm_(*this, loop.deadlines()),
       write_alarm_(*this, loop.deadlines()),
+      send_alarm_(*this, loop.deadlines()),
       renew_alarm_(*this, loop.deadlines()) {}
 
 void GatewaySession::EndNow() {
@@ -191,6 +192,9 @@ Task<bool> GatewaySession::Tell(Trouble trouble) {
   if (trouble == Trouble::kClientLeft || left_) co_return false;
   if (trouble == Trouble::kClientBody) {
     co_return co_await Send(net::ProblemAnswer(400, "the request's body is out of form"));
+  }
+  if (trouble == Trouble::kClientSlow) {
+    co_return co_await Send(net::ProblemAnswer(408, "the body of the request took too long"));
   }
   parts_.counters.upstream_errors.fetch_add(1, std::memory_order_relaxed);
   net::Answer answer;

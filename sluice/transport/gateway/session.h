@@ -18,6 +18,10 @@
 //
 // That a client has left is noticed at once while its request is held or holds a concurrency slot,
 // else after a tenth of a second: a fast answer is not worth the two system calls.
+//
+// Each side has its own time. While a body is on its way the client must send content of it within
+// body_timeout (else 408) and the upstream must take it within response_timeout; the upstream's
+// time to answer begins when it has the whole request (else 504).
 #pragma once
 
 #include <atomic>
@@ -74,7 +78,8 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
     kUnreachable,  // refused, reset, ended early
     kTimeout,
     kBadAnswer,   // not HTTP/1.1
-    kClientBody,  // the request's body is out of form or broke off
+    kClientBody,  // the request's body is out of form
+    kClientSlow,  // no content of it came in time
     kClientLeft,
   };
   class Running;  // a request in progress
@@ -93,6 +98,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   net::Task<Trouble> SendRequest();
   net::Task<void> PumpBody();
   net::Task<void> StopPump();
+  void TimeAnswer();
   net::Task<Trouble> ReadAnswerHead();
   [[nodiscard]] Trouble WhyEnded() const;
   net::Task<bool> PassInterim();
@@ -102,6 +108,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   net::Task<bool> WriteToClient(std::string_view first, std::string_view second = {},
                                 std::string_view third = {});
 
+  void OnSendTimeout();
   void WatchClient();
   void OnHangup() override { EndNow(); }
   void EndNow();
@@ -124,15 +131,18 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   Trouble pump_trouble_ = Trouble::kNone;
 
   bool heard_ = false;      // a head, be it an interim one, has come from the upstream
+  bool answered_ = false;   // the head of its answer has
   bool in_chunks_ = false;  // the request's body
   bool retryable_ = false;
   bool left_ = false;  // the client, or the server's patience
   bool watching_ = false;
 
   net::Timer hold_timer_;
-  // The request takes long: watch the client. The client does not read. The slots need renewal.
+  // The request takes long: watch the client. The client does not read. The upstream does not take
+  // the body. The slots need renewal.
   net::Alarm<GatewaySession, &GatewaySession::WatchClient> slow_alarm_;
   net::Alarm<GatewaySession, &GatewaySession::EndNow> write_alarm_;
+  net::Alarm<GatewaySession, &GatewaySession::OnSendTimeout> send_alarm_;
   net::Alarm<GatewaySession, &GatewaySession::RenewSlots> renew_alarm_;
   Duration renew_every_{0};
 };
