@@ -10,7 +10,7 @@
 //   2 errors in 1 file; generation 41 of the rules stays in force
 //
 // In the order of file, line and column, whatever the order in which they were found. What stands
-// in a file is shown without control characters and cut to a width, so that a file can not write to
+// in a file is shown without control characters and cut to a width, so that a file cannot write to
 // the reader's terminal or fill it.
 #pragma once
 

@@ -35,12 +35,12 @@ TEST(DiagnosticsTest, CountsErrorsWarningsAndFiles) {
   EXPECT_EQ(diagnostics.Text(),
             "a.yaml:1:1: warning: odd\n    1 | x: 1\n      | ^\n"
             "1 warning in 1 file\n");
-  diagnostics.Error({plans, 0, 0}, "can not be read: no such file");
+  diagnostics.Error({plans, 0, 0}, "cannot be read: no such file");
   EXPECT_EQ(diagnostics.errors(), 1u);
   EXPECT_EQ(diagnostics.warnings(), 1u);
   EXPECT_EQ(diagnostics.Text(),
             "a.yaml:1:1: warning: odd\n    1 | x: 1\n      | ^\n"
-            "plans.csv: error: can not be read: no such file\n"
+            "plans.csv: error: cannot be read: no such file\n"
             "1 error and 1 warning in 2 files\n");
 }
 

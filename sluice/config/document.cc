@@ -305,7 +305,7 @@ std::optional<Node> ParseDocument(std::string_view name, std::string_view text,
     if (!builder.given_up()) ComplainFor(error, source, builder, diagnostics);
     return std::nullopt;
   } catch (const std::exception& error) {
-    diagnostics.Error({source.file(), 0, 0}, fmt::format("can not be read: {}", error.what()));
+    diagnostics.Error({source.file(), 0, 0}, fmt::format("cannot be read: {}", error.what()));
     return std::nullopt;
   }
   if (builder.given_up()) return std::nullopt;

@@ -166,8 +166,8 @@ TEST(DocumentTest, SaysWhyAFileCanNotBeRead) {
   EXPECT_FALSE(ReadDocument("/nowhere/sluice.yaml", diagnostics).has_value());
   EXPECT_FALSE(ReadDocument("/", diagnostics).has_value());
   EXPECT_EQ(diagnostics.Text(),
-            "/nowhere/sluice.yaml: error: can not be read: No such file or directory\n"
-            "/: error: can not be read: it is a folder\n"
+            "/nowhere/sluice.yaml: error: cannot be read: No such file or directory\n"
+            "/: error: cannot be read: it is a folder\n"
             "2 errors in 2 files\n");
 }
 

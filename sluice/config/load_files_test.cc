@@ -92,7 +92,7 @@ TEST_F(LoadFilesTest, WarnsAboutAPlanThatNobodyHas) {
 TEST_F(LoadFilesTest, AMissingPlanFileIsAnErrorWhereItIsNamed) {
   const std::string text = LoadText("f", kWithPlans, folder_, 1).diagnostics.Text();
   EXPECT_TRUE(text.starts_with("f:2:16: error: `")) << text;
-  EXPECT_NE(text.find("can not be read: No such file or directory\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("cannot be read: No such file or directory\n"), std::string::npos) << text;
 }
 
 // Kubernetes mounts a ConfigMap as `sluice.yaml -> ..data/sluice.yaml`, `..data -> ..1/`, and
@@ -132,12 +132,12 @@ TEST_F(LoadFilesTest, AFileThatCanNotBeReadIsOneError) {
   EXPECT_FALSE(result.config.has_value());
   EXPECT_EQ(result.diagnostics.Text(),
             folder_ +
-                "/sluice.yaml: error: can not be read: No such file or directory\n"
+                "/sluice.yaml: error: cannot be read: No such file or directory\n"
                 "1 error in 1 file\n");
   WriteFile("sluice.yaml", std::string((1 << 20) + 1, ' '));
   EXPECT_EQ(Load(folder_ + "/sluice.yaml", 1).diagnostics.Text(),
             folder_ +
-                "/sluice.yaml: error: can not be read: it has more than 1048576 bytes\n"
+                "/sluice.yaml: error: cannot be read: it has more than 1048576 bytes\n"
                 "1 error in 1 file\n");
 }
 

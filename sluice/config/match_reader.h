@@ -14,7 +14,7 @@
 
 namespace sluice::config {
 
-// Complains about what can not be read, and about a match that says nothing.
+// Complains about what cannot be read, and about a match that says nothing.
 Match ReadMatch(const Value& match);
 
 // One match or a list of them.

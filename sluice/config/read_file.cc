@@ -13,9 +13,9 @@ std::optional<std::string> ReadFile(const std::string& path, std::size_t max_byt
                                     std::optional<Location> named_at, Diagnostics& diagnostics) {
   const auto complain = [&](const std::string& why) {
     if (named_at) {
-      diagnostics.Error(*named_at, fmt::format("{} can not be read: {}", Quoted(path), why));
+      diagnostics.Error(*named_at, fmt::format("{} cannot be read: {}", Quoted(path), why));
     } else {
-      diagnostics.Error({diagnostics.AddFile(path, ""), 0, 0}, "can not be read: " + why);
+      diagnostics.Error({diagnostics.AddFile(path, ""), 0, 0}, "cannot be read: " + why);
     }
     return std::nullopt;
   };

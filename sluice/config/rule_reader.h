@@ -18,7 +18,7 @@ struct RuleContext {
   std::vector<std::string_view> plans;
 };
 
-// Complains about everything that is wrong; rules that can not be compiled are left out, so the
+// Complains about everything that is wrong; rules that cannot be compiled are left out, so the
 // result is good only when there was no error.
 std::vector<Rule> ReadRules(const Value& rules, const RuleContext& context);
 

@@ -78,7 +78,7 @@ void SourceNames::ReadAttributes(const Value& attributes) {
     const auto text = item.Text();
     if (!text) continue;
     if (!IsName(*text) || IsReserved(*text)) {
-      item.Complain(fmt::format("has {}, which can not be the name of an attribute", Quoted(*text)),
+      item.Complain(fmt::format("has {}, which cannot be the name of an attribute", Quoted(*text)),
                     "names are letters, digits, `_` and `-`, and none of the built-in keys");
     } else if (IsAttribute(*text)) {
       item.Complain(fmt::format("has {} twice", Quoted(*text)));
@@ -108,7 +108,7 @@ void SourceNames::AddIdentity(const std::string& name, const Node& key, const No
                               Diagnostics& diagnostics) {
   if (!IsName(name) || IsReserved(name) || IsAttribute(name)) {
     diagnostics.Error(key.location,
-                      fmt::format("{} can not be the name of an identity", Quoted(name)),
+                      fmt::format("{} cannot be the name of an identity", Quoted(name)),
                       "names are letters, digits, `_` and `-`, and neither an attribute nor one of "
                       "the built-in keys");
     return;
@@ -123,7 +123,7 @@ void SourceNames::AddIdentity(const std::string& name, const Node& key, const No
     const auto text = value->Text();
     if (!text) continue;
     if (prefix.kind != SourceKind::kQuery && !IsToken(*text)) {
-      value->Complain(fmt::format("can not have the name {}", Quoted(*text)),
+      value->Complain(fmt::format("cannot have the name {}", Quoted(*text)),
                       "a name has neither blanks nor any of ()<>@,;:\\\"/[]?={}");
     }
     source = Source{.kind = prefix.kind, .name = std::string(*text), .label = name};

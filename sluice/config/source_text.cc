@@ -11,7 +11,7 @@
 namespace sluice::config {
 namespace {
 
-// Where the first byte is that can not stand in a text; npos when there is none.
+// Where the first byte is that cannot stand in a text; npos when there is none.
 std::size_t FindNoText(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t size = Utf8Length(text.substr(i));

@@ -60,7 +60,7 @@ class Http1Stream : public Stream {
   Task<BodyPart> ReadBody(Duration part_time);
 
   // Reads the rest of the body, within `time` in all, and forgets it. False when that would take
-  // longer, or more than `max_bytes`, or broke off: then the connection can not be used again.
+  // longer, or more than `max_bytes`, or broke off: then the connection cannot be used again.
   Task<bool> SkipBody(std::size_t max_bytes, Duration time);
 
   // Closes the sending side and takes in, for at most `patience`, what the peer is still sending. A

@@ -11,7 +11,7 @@
 // still waits is a mistake, for somebody holds its handle.
 //
 // Why not asio::awaitable: it allocates a frame and a cancellation slot for every operation, and
-// can not be started now and awaited later. Here no exception passes: one that tries ends the
+// cannot be started now and awaited later. Here no exception passes: one that tries ends the
 // process.
 //
 // Frames come from a small store per thread: a loop in steady state allocates nothing.

@@ -1,4 +1,4 @@
-"""Starts the programs under test on free ports, and ends them; raw HTTP for what curl can't send."""
+"""Starts the programs under test on free ports, and ends them; raw HTTP for what curl cannot send."""
 import contextlib
 import http.client
 import json

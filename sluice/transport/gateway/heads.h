@@ -9,7 +9,7 @@
 //
 // Fields that are passed on keep their spelling and order; lines that stand side by side are copied
 // together. Fields of one connection (RFC 9110, 7.6.1) stay on it: Connection and what it names,
-// Keep-Alive, Proxy-Connection, TE, Trailer, Transfer-Encoding, Upgrade. Connection can not name
+// Keep-Alive, Proxy-Connection, TE, Trailer, Transfer-Encoding, Upgrade. Connection cannot name
 // Host and Content-Length away. Cost: one look at each field, one copy; no allocation.
 #pragma once
 

@@ -206,10 +206,10 @@ Task<bool> GatewaySession::Tell(Trouble trouble) {
       answer = net::ProblemAnswer(504, "the upstream did not answer in time");
       break;
     case Trouble::kBadAnswer:
-      answer = net::ProblemAnswer(502, "the upstream's answer can not be read");
+      answer = net::ProblemAnswer(502, "the upstream's answer cannot be read");
       break;
     default:
-      answer = net::ProblemAnswer(502, "the upstream can not be reached");
+      answer = net::ProblemAnswer(502, "the upstream cannot be reached");
   }
   parts_.fields.Append(outcome_, &answer.more_fields);
   co_return co_await Send(answer);
