@@ -1,8 +1,5 @@
 #include "apps/orders_api/orders_api.h"
 
-#include <absl/strings/numbers.h>
-#include <absl/strings/str_cat.h>
-
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -11,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "apps/orders_api/websocket_echo.h"
 
 namespace sluice::orders_api {

@@ -10,8 +10,6 @@
 // Everything else is a 404. Orders are kept in memory, the last hundred.
 #pragma once
 
-#include <absl/status/statusor.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +18,7 @@
 #include <mutex>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "sluice/net/address.h"
 #include "sluice/net/event_loops.h"
 #include "sluice/net/http_service.h"

@@ -1,9 +1,9 @@
 #include "sluice/net/address.h"
 
-#include <absl/strings/str_cat.h>
-
 #include <boost/asio/io_context.hpp>
 #include <charconv>
+
+#include "absl/strings/str_cat.h"
 
 namespace sluice::net {
 namespace {

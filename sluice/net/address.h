@@ -3,13 +3,13 @@
 // Errors: kInvalidArgument for text out of form, kNotFound for a name that does not resolve.
 #pragma once
 
-#include <absl/status/statusor.h>
-
 #include <boost/asio/ip/tcp.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "absl/status/statusor.h"
 
 namespace sluice::net {
 
@@ -24,8 +24,7 @@ struct HostPort {
 // An IPv6 address stands in brackets. The port is needed; 0 is allowed.
 [[nodiscard]] absl::StatusOr<HostPort> ParseHostPort(std::string_view text);
 
-// What the name stands for, in the resolver's order, at least one. Blocks: for start, not for a
-// loop's thread.
+// What the name stands for, in the resolver's order, at least one. Blocks: not for a loop's thread.
 [[nodiscard]] absl::StatusOr<std::vector<tcp::endpoint>> Resolve(const HostPort& where);
 
 // "127.0.0.1:8080", "[::1]:8080".

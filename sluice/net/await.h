@@ -4,8 +4,8 @@
 //       [&](auto done) { socket.async_read_some(buffer, std::move(done)); });
 //
 // `done` is a small function object; Asio recycles what it allocates for it. The operation must
-// call it exactly once, on the loop's thread, and never from inside the initiating call: all of
-// Asio's do.
+// call it exactly once, on the loop's thread, and never from inside the initiating call. All of
+// Asio's operations keep to that.
 #pragma once
 
 #include <boost/system/error_code.hpp>

@@ -32,7 +32,8 @@ class HangupWatch {
   HangupWatch& operator=(const HangupWatch&) = delete;
 
   // `watcher` lives until it was told or taken off. A peer that is gone already is told of soon,
-  // never from inside this call.
+  // never from inside this call. A descriptor that the kernel does not let be watched is never told
+  // of.
   void Watch(int descriptor, Watcher& watcher);
   // Does nothing for a descriptor that is not watched.
   void Unwatch(int descriptor);

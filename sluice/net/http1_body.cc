@@ -47,7 +47,7 @@ BodyDecoder::Step BodyDecoder::DecodeChunked(char* data, std::size_t size) {
   Step step;
   while (step.consumed < size && state_ == State::kMore) {
     if (at_ != At::kData) {
-      Framing(data[step.consumed++]);
+      TakeFramingByte(data[step.consumed++]);
       continue;
     }
     const auto taken =
@@ -77,7 +77,7 @@ void BodyDecoder::OnSizeEnd(char c) {
   }
 }
 
-void BodyDecoder::Framing(char c) {
+void BodyDecoder::TakeFramingByte(char c) {
   const auto expect = [&](char wanted, At next) {
     if (c == wanted) {
       at_ = next;

@@ -65,7 +65,7 @@ class BodyDecoder {
   };
 
   Step DecodeChunked(char* data, std::size_t size);
-  void Framing(char c);  // one byte that is not content
+  void TakeFramingByte(char c);
   void OnSizeEnd(char c);
 
   BodyFraming framing_;

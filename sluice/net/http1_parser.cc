@@ -14,8 +14,8 @@ using boost::beast::error_code;
 using BeastView = boost::beast::string_view;
 
 constexpr HeadProblem kOk{};
-constexpr std::size_t kMaxLengthDigits =
-    18;  // 10^18 - 1 bytes: more is damage, and never overflows
+// 10^18 - 1 bytes: more is damage, and never overflows.
+constexpr std::size_t kMaxLengthDigits = 18;
 
 constexpr HeadProblem BadRequest(std::string_view reason) { return {400, reason}; }
 

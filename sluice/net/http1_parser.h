@@ -15,6 +15,7 @@
 //                      Content-Length twice, signed, in a list or above 10^18, Content-Length with
 //                      Transfer-Encoding, Transfer-Encoding in HTTP/1.0 or not ending in one
 //                      `chunked`, Host missing, twice, empty or out of form
+//   refused with 417   an expectation other than `100-continue`
 //   refused with 431   more bytes or fields than HeadLimits
 //   refused with 501   another transfer coding than chunked; the method CONNECT
 //   refused with 505   another major version than HTTP/1, or a minor one above 1

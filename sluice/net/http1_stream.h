@@ -51,8 +51,7 @@ class Http1Stream : public Stream {
   void StartBody(BodyFraming framing) { body_.Start(framing); }
   [[nodiscard]] const BodyDecoder& body() const { return body_; }
 
-  // The part of the body that has arrived already; waits for nothing. Empty content with kMore:
-  // none.
+  // The part of the body that has arrived already, empty with kMore if none has. Does not wait.
   [[nodiscard]] BodyPart NextArrivedPart();
   // The next part. `part_time` bounds the whole wait for it: framing that comes drop by drop does
   // not put it off. When it has passed the part is kBroken and timed_out() holds, and the peer can

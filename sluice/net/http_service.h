@@ -9,13 +9,12 @@
 //   }
 #pragma once
 
-#include <absl/status/statusor.h>
-
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "absl/status/statusor.h"
 #include "sluice/net/http1_answer.h"
 #include "sluice/net/http1_session.h"
 

@@ -1,12 +1,12 @@
 #include "sluice/net/listener.h"
 
-#include <absl/strings/str_cat.h>
 #include <sys/socket.h>
 
 #include <boost/asio/ip/v6_only.hpp>
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "sluice/base/log.h"
 
 namespace sluice::net {

@@ -7,12 +7,11 @@
 // Errors: kAlreadyExists for a port that is in use, kPermissionDenied, kUnavailable for others.
 #pragma once
 
-#include <absl/status/statusor.h>
-
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <optional>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "sluice/net/address.h"
 #include "sluice/net/event_loops.h"
 #include "sluice/net/stream.h"

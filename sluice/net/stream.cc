@@ -16,8 +16,8 @@ class Parts {
   Parts(std::string_view first, std::string_view second, std::string_view third) {
     for (const std::string_view part : {first, second, third}) {
       if (part.empty()) continue;
-      parts_[count_++] = {const_cast<char*>(part.data()),
-                          part.size()};  // NOLINT: iovec is for both
+      // NOLINTNEXTLINE: iovec is for reading and writing alike
+      parts_[count_++] = {const_cast<char*>(part.data()), part.size()};
     }
   }
 

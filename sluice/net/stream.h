@@ -5,8 +5,6 @@
 // so does everything after it; timed_out() tells which it was.
 #pragma once
 
-#include <absl/status/status.h>
-
 #include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -39,9 +37,9 @@ class Stream : public Deadline {
 
   Task<bool> Connect(tcp::endpoint endpoint);
 
+  class ReadAwaiter;
   // Waits for bytes and appends them to `buffer`, growing it up to `max_capacity`. 0: the peer
   // ended or broke the connection, the deadline has passed, or the buffer is full.
-  class ReadAwaiter;
   [[nodiscard]] ReadAwaiter Read(ReadBuffer& buffer, std::size_t max_capacity);
 
   // Writes all of the parts, in order. False: the connection is broken or the deadline has passed.
@@ -56,8 +54,7 @@ class Stream : public Deadline {
   // Ends reading and writing in both directions, now. The socket stays open until destroyed.
   void Abort();
 
-  // Ends what waits now as if the peer had gone; bytes that have come in already are still given
-  // out.
+  // Ends what waits now as if the peer had gone. Bytes that have come in are still given out.
   void CancelWait();
 
   // Says that nothing more will be written. The peer may still send.

@@ -1,9 +1,11 @@
 // A coroutine that returns a value to the coroutine that awaits it. For one event loop's thread.
 //
-//   Task<int> Add(Stream& stream) {          Spawn(Serve(...));   // runs on its own until it ends
-//     const std::size_t n = co_await stream.Read(buffer);
-//     co_return n + 1;
+//   Task<bool> Skip(Stream& stream, ReadBuffer& buffer) {
+//     const std::size_t size = co_await stream.Read(buffer, kMaxBytes);
+//     buffer.Clear();
+//     co_return size > 0;
 //   }
+//   Spawn(Serve(...));  // runs on its own until it ends
 //
 // A task starts when it is called and runs until it first has to wait. What needs no waiting costs
 // a call, so that a function may be a task for the sake of its rare case. A task must be awaited to
@@ -11,86 +13,27 @@
 // still waits is a mistake, for somebody holds its handle.
 //
 // Why not asio::awaitable: it allocates a frame and a cancellation slot for every operation, and
-// cannot be started now and awaited later. Here no exception passes: one that tries ends the
-// process.
+// cannot be started now and awaited later (docs/design/0011). No exception passes here: one that
+// tries ends the process.
 //
-// Frames come from a small store per thread: a loop in steady state allocates nothing.
+// Frames come from a store of each thread (frame_store.h): in steady state nothing is allocated.
 //
 // A trap: g++ 12 makes wrong code of a co_await inside the condition of an `if` or a loop (frames
 // are resumed that are gone). Await into a variable first, then test it.
 #pragma once
 
-#include <array>
 #include <cassert>
 #include <coroutine>
 #include <cstddef>
-#include <cstdlib>
 #include <exception>
-#include <new>
 #include <optional>
 #include <utility>
+
+#include "sluice/net/internal/frame_store.h"
 
 namespace sluice::net {
 
 namespace internal {
-
-// Freed frames of the thread, by size in steps of 128 bytes, up to a bound for each size.
-class FrameStore {
- public:
-  static constexpr std::size_t kStep = 128;
-  static constexpr std::size_t kClasses = 32;                         // larger frames are not kept
-  static constexpr std::size_t kKeptBytes = std::size_t{256} * 1024;  // of each class
-
-  FrameStore() = default;
-  FrameStore(const FrameStore&) = delete;
-  FrameStore& operator=(const FrameStore&) = delete;
-  ~FrameStore() {
-    for (List& list : lists_) {
-      while (list.head != nullptr) ::operator delete(Pop(list));
-    }
-  }
-
-  static void* Allocate(std::size_t size) { return OfThread().Take((size + kStep - 1) / kStep); }
-  static void Free(void* frame, std::size_t size) noexcept {
-    OfThread().Keep(frame, (size + kStep - 1) / kStep);
-  }
-
- private:
-  struct Node {
-    Node* next;
-  };
-  struct List {
-    Node* head = nullptr;
-    std::size_t size = 0;
-  };
-
-  static FrameStore& OfThread() {
-    thread_local FrameStore store;
-    return store;
-  }
-  static void* Pop(List& list) noexcept {
-    Node* node = list.head;
-    list.head = node->next;
-    --list.size;
-    return node;
-  }
-  void* Take(std::size_t steps) {
-    if (steps < kClasses && lists_[steps].head != nullptr) return Pop(lists_[steps]);
-    return ::operator new(steps* kStep);
-  }
-  void Keep(void* frame, [[maybe_unused]] std::size_t steps) noexcept {
-#ifndef __SANITIZE_ADDRESS__  // which could not see a use after the end
-    if (steps < kClasses && lists_[steps].size * steps * kStep < kKeptBytes) {
-      lists_[steps].head = ::new (frame) Node{lists_[steps].head};
-      ++lists_[steps].size;
-      return;
-    }
-#endif
-    ::operator delete(frame);
-  }
-
-  std::array<List, kClasses> lists_;
-};
 
 struct PromiseBase {
   // At the end: on with whoever waits.

@@ -4,17 +4,16 @@
 //                                         ^ Drain(): finish what is in flight, take nothing new
 //                                         ^ Abort(): end now
 //
-// A loop at its bound of connections stops accepting until one ends; the kernel's queue holds the
-// others meanwhile.
+// A loop at its bound of connections stops accepting until one ends; meanwhile the kernel's queue
+// holds the others.
 #pragma once
-
-#include <absl/status/statusor.h>
 
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "sluice/base/time.h"
 #include "sluice/net/address.h"
 #include "sluice/net/event_loops.h"

@@ -1,12 +1,12 @@
 #include "sluice/transport/headers.h"
 
-#include <absl/numeric/int128.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
 #include <variant>
+
+#include "absl/numeric/int128.h"
 
 namespace sluice::transport {
 namespace {

@@ -7,13 +7,12 @@
 // What a request goes through is told in session.h; what it may cost at most in options.h.
 #pragma once
 
-#include <absl/status/statusor.h>
-
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "sluice/limiter/limiter.h"
 #include "sluice/net/event_loops.h"
 #include "sluice/net/tcp_server.h"
