@@ -18,7 +18,7 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config) {
   options.upstream_idle_timeout = settings.upstream_idle_timeout;
   options.connections = config.bounds.connections;
   options.upstream_connections = config.bounds.upstream_connections;
-  options.kept_upstream_connections = config.bounds.idle_upstream_connections;
+  options.idle_upstream_connections = config.bounds.idle_upstream_connections;
   options.header_bytes = config.bounds.header_bytes;
   options.header_fields = config.bounds.header_fields;
   options.rate_limit_fields = config.headers.draft_11;

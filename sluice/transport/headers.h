@@ -58,8 +58,8 @@ class RateLimitFields {
 
   // Appends RateLimit-Policy and RateLimit lines, each with its CRLF; nothing when no rule is
   // shown. `more_policies` and `more_limits` are what an upstream said in the same fields; they
-  // follow ours in the same line, for to leave them out would tell the client of more room than it
-  // has.
+  // follow ours in the same line: without them the client would believe that it has more room than
+  // it has.
   void Append(const Outcome& outcome, std::string_view more_policies, std::string_view more_limits,
               std::string* out);
   void Append(const Outcome& outcome, std::string* out) { Append(outcome, {}, {}, out); }

@@ -11,8 +11,8 @@
 //    "detail":"Rule \"api\" allows 100 in 60 s. Try again in 3 s.",
 //    "retry_after_ms":2400,"violated-policies":["api"]}
 //
-// `detail` says what to do next; a rule's own `message` replaces it. A rule that counts others'
-// traffic too is told by its name alone, without numbers; one marked `hide` not even so.
+// `detail` says what to do next; a rule's own `message` replaces it. A rule that also counts
+// others' traffic is named without its numbers; one marked `hide` is not named.
 #pragma once
 
 #include <string>

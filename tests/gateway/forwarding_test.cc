@@ -239,6 +239,8 @@ TEST_F(GatewayTest, RefusesMalformedRequestsBeforeAnybodyIsAsked) {
     EXPECT_EQ(response.status, row.status);
     EXPECT_EQ(response.Field("Content-Type"), "application/problem+json");
   }
+  // A path is refused with the reason that `sluice explain` gives, too.
+  EXPECT_THAT(Get("/a%zz").body, HasSubstr(ToString(PathError::kBadEscape)));
   EXPECT_EQ(orders_->requests(), 0U);
   EXPECT_EQ(gateway_->counters().requests, 0U);
   EXPECT_EQ(Look("ann").answer, Answer::kAllowed);  // nothing was charged

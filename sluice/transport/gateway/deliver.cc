@@ -36,7 +36,7 @@ Task<bool> GatewaySession::Deliver() {
     if (part.state == PartState::kBroken) {
       // The client must see that the answer is not whole: no last chunk, no full length.
       const bool upstreams_fault =
-          pump_trouble_ == Trouble::kNone || pump_trouble_ == Trouble::kTimeout;
+          pump_failure_ == Failure::kNone || pump_failure_ == Failure::kTimeout;
       if (upstreams_fault) parts_.counters.upstream_errors.fetch_add(1, std::memory_order_relaxed);
       if (!out_.empty()) co_await WriteToClient(out_);
       stream().Abort();

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(net::EventLoops& loops,
         loops[i], *limiters[i],
         UpstreamPool::Options{.endpoints = *upstream,
                               .max_connections = share(options.upstream_connections),
-                              .max_idle = share(options.kept_upstream_connections),
+                              .max_idle = share(options.idle_upstream_connections),
                               .idle_timeout = options.upstream_idle_timeout},
         options));
   }

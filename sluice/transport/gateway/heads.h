@@ -2,10 +2,10 @@
 //
 //   client's request                     upstream's request
 //   GET http://a/x?y HTTP/1.1            GET /x?y HTTP/1.1          origin form
-//   Host: b                              Host: a                    of the target, if that is
-//   absolute Connection: keep-alive, X-One        --                         belongs to one
-//   connection only X-One: 1                             --                         likewise:
-//   Connection names it X-Forwarded-For: 9.9.9.9             X-Forwarded-For: 9.9.9.9, 10.0.0.7
+//   Host: b                              Host: a                    the target's, if absolute
+//   Connection: keep-alive, X-One        --                         of this connection alone
+//   X-One: 1                             --                         likewise: Connection names it
+//   X-Forwarded-For: 9.9.9.9             X-Forwarded-For: 9.9.9.9, 10.0.0.7
 //
 // Fields that are passed on keep their spelling and order; lines that stand side by side are copied
 // together. Fields of one connection (RFC 9110, 7.6.1) stay on it: Connection and what it names,
@@ -38,8 +38,7 @@ struct ClientHead {
   bool old_client = false;  // HTTP/1.0, which knows no chunks and has to be told of keep-alive
 };
 
-// Appends status line and fields without the empty line, so that more can be added, and fills
-// `*upstream_limits`.
+// Appends status line and fields but not the empty line: more may follow. Fills `*upstream_limits`.
 void AppendClientHead(const net::ResponseHead& head, const ClientHead& how,
                       UpstreamLimits* upstream_limits, std::string* out);
 

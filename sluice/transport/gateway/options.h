@@ -29,7 +29,7 @@ struct GatewayOptions {
   // Bounds, of all loops together; each loop has its even share.
   std::size_t connections = 10'000;          // of clients
   std::size_t upstream_connections = 1'000;  // in use or kept; a request waits for a free one
-  std::size_t kept_upstream_connections = 256;
+  std::size_t idle_upstream_connections = 256;
 
   // Of the head of a request or an answer.
   std::size_t header_bytes = std::size_t{32} * 1024;

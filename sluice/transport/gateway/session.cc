@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "sluice/net/await.h"
-#include "sluice/rule/path.h"
 #include "sluice/transport/problem.h"
 
 namespace sluice::gateway {
@@ -54,12 +53,12 @@ LoopParts::LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask,
       fields(options.rate_limit_fields) {}
 
 // Whatever way a request ends, what it holds comes back.
-class GatewaySession::Running {
+class GatewaySession::RequestScope {
  public:
-  explicit Running(GatewaySession& session) : session_(session) {}
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-  ~Running() {
+  explicit RequestScope(GatewaySession& session) : session_(session) {}
+  RequestScope(const RequestScope&) = delete;
+  RequestScope& operator=(const RequestScope&) = delete;
+  ~RequestScope() {
     session_.slow_alarm_.Clear();
     session_.renew_alarm_.Clear();
     if (std::exchange(session_.watching_, false)) {
@@ -105,11 +104,11 @@ void GatewaySession::RenewSlots() {
 }
 
 Task<bool> GatewaySession::ServeRequest() {
-  if (!PathIsClear()) {
-    co_return co_await Send(net::ProblemAnswer(400, "the path has more than one reading"));
+  if (const PathError error = CheckPath(); error != PathError::kNone) {
+    co_return co_await Send(net::ProblemAnswer(400, ToString(error)));
   }
   Decide();
-  const Running running(*this);
+  const RequestScope scope(*this);
   if (!outcome_.allowed()) co_return co_await Deny();
   if (outcome_.answer == Answer::kDelayed) {
     const bool still_there = co_await Hold();
@@ -119,11 +118,11 @@ Task<bool> GatewaySession::ServeRequest() {
   co_return co_await Forward();
 }
 
-// A path that the rules could read otherwise than the upstream does is no one's business there.
-bool GatewaySession::PathIsClear() {
-  if (head().path == "*") return true;  // OPTIONS of the server as a whole
+// The upstream must not get a path that it may read differently from the rules.
+PathError GatewaySession::CheckPath() {
+  if (head().path == "*") return PathError::kNone;  // OPTIONS of the server as a whole
   path_buffer_.resize(std::max(path_buffer_.size(), PathBufferSize(head().path.size())));
-  return NormalizePath(head().path, path_buffer_).ok();
+  return NormalizePath(head().path, path_buffer_).error;
 }
 
 void GatewaySession::Decide() {
@@ -136,6 +135,11 @@ void GatewaySession::Decide() {
                         .headers = fields_},
                        outcome_);
   parts_.counters.requests.fetch_add(1, std::memory_order_relaxed);
+  KeepSlots();
+}
+
+// While the request holds concurrency slots, its client is watched and the slots are renewed.
+void GatewaySession::KeepSlots() {
   Duration ttl = Duration::max();
   bool slots = false;
   for (const Claim& claim : outcome_.claims) {
@@ -177,35 +181,35 @@ Task<bool> GatewaySession::Forward() {
   AppendUpstreamHead(head(), peer_text_, parts_.upstream_name, &out_);
 
   const bool entered = co_await parts_.pool.Enter(place_, parts_.options.connect_timeout);
-  if (!entered) co_return co_await Tell(left_ ? Trouble::kClientLeft : Trouble::kBusy);
-  const Trouble trouble = co_await Exchange();
+  if (!entered) co_return co_await AnswerFailure(left_ ? Failure::kClientLeft : Failure::kBusy);
+  const Failure failure = co_await AskUpstream();
   bool again = false;
-  if (trouble == Trouble::kNone) again = co_await Deliver();
+  if (failure == Failure::kNone) again = co_await Deliver();
   co_await StopPump();
   upstream_.reset();
   parts_.pool.Leave();
-  if (trouble != Trouble::kNone) again = co_await Tell(trouble);
+  if (failure != Failure::kNone) again = co_await AnswerFailure(failure);
   co_return again && !left_;
 }
 
-Task<bool> GatewaySession::Tell(Trouble trouble) {
-  if (trouble == Trouble::kClientLeft || left_) co_return false;
-  if (trouble == Trouble::kClientBody) {
+Task<bool> GatewaySession::AnswerFailure(Failure failure) {
+  if (failure == Failure::kClientLeft || left_) co_return false;
+  if (failure == Failure::kClientBody) {
     co_return co_await Send(net::ProblemAnswer(400, "the request's body is out of form"));
   }
-  if (trouble == Trouble::kClientSlow) {
+  if (failure == Failure::kClientSlow) {
     co_return co_await Send(net::ProblemAnswer(408, "the body of the request took too long"));
   }
   parts_.counters.upstream_errors.fetch_add(1, std::memory_order_relaxed);
   net::Answer answer;
-  switch (trouble) {
-    case Trouble::kBusy:
+  switch (failure) {
+    case Failure::kBusy:
       answer = net::ProblemAnswer(503, "all connections to the upstream are in use");
       break;
-    case Trouble::kTimeout:
+    case Failure::kTimeout:
       answer = net::ProblemAnswer(504, "the upstream did not answer in time");
       break;
-    case Trouble::kBadAnswer:
+    case Failure::kBadAnswer:
       answer = net::ProblemAnswer(502, "the upstream's answer cannot be read");
       break;
     default:

@@ -1,5 +1,4 @@
-// One client's connection through the gateway: each request is decided on, then forwarded or
-// refused.
+// One client's connection through the gateway: each request is decided on, then forwarded or not.
 //
 //   request -> Limiter::Check -> kLimited, ...:  429 and its kind; the upstream hears nothing
 //                             -> kDelayed:       held until its instant      (client leaves: Undo)
@@ -13,8 +12,7 @@
 // reads. A small request or answer leaves in one write. In steady state nothing is allocated.
 //
 // A request without a body and with an idempotent method (RFC 9110, 9.2.2) that met a kept
-// connection which had died is sent once more, on a new one, as long as no byte of an answer has
-// come.
+// connection which had died is sent once more, on a new one, unless a byte of an answer has come.
 //
 // That a client has left is noticed at once while its request is held or holds a concurrency slot,
 // else after a tenth of a second: a fast answer is not worth the two system calls.
@@ -34,6 +32,7 @@
 #include "sluice/limiter/limiter.h"
 #include "sluice/net/hangup_watch.h"
 #include "sluice/net/http1_session.h"
+#include "sluice/rule/path.h"
 #include "sluice/transport/gateway/heads.h"
 #include "sluice/transport/gateway/options.h"
 #include "sluice/transport/gateway/upstream_pool.h"
@@ -72,7 +71,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
 
  private:
   // Why there is no answer of the upstream's to pass on.
-  enum class Trouble : std::uint8_t {
+  enum class Failure : std::uint8_t {
     kNone,
     kBusy,         // no place in the pool
     kUnreachable,  // refused, reset, ended early
@@ -82,25 +81,26 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
     kClientSlow,  // no content of it came in time
     kClientLeft,
   };
-  class Running;  // a request in progress
+  class RequestScope;
 
   net::Task<bool> ServeRequest() override;
-  [[nodiscard]] bool PathIsClear();
+  [[nodiscard]] PathError CheckPath();
   void Decide();
+  void KeepSlots();
   net::Task<bool> Deny();
   net::Task<bool> Hold();
   net::Task<bool> Forward();
-  net::Task<bool> Tell(Trouble trouble);
+  net::Task<bool> AnswerFailure(Failure failure);
 
-  net::Task<Trouble> Exchange();
-  net::Task<Trouble> Attempt(bool fresh);
-  net::Task<Trouble> Connect();
-  net::Task<Trouble> SendRequest();
+  net::Task<Failure> AskUpstream();
+  net::Task<Failure> Attempt(bool fresh);
+  net::Task<Failure> Connect();
+  net::Task<Failure> SendRequest();
   net::Task<void> PumpBody();
   net::Task<void> StopPump();
   void TimeAnswer();
-  net::Task<Trouble> ReadAnswerHead();
-  [[nodiscard]] Trouble WhyEnded() const;
+  net::Task<Failure> ReadAnswerHead();
+  [[nodiscard]] Failure WhyEnded() const;
   net::Task<bool> PassInterim();
 
   net::Task<bool> Deliver();
@@ -128,13 +128,13 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   net::ResponseHead answer_;
   UpstreamLimits upstream_limits_;
   std::optional<net::Task<void>> pump_;  // sends a long body while the answer is awaited
-  Trouble pump_trouble_ = Trouble::kNone;
+  Failure pump_failure_ = Failure::kNone;
 
   bool heard_ = false;      // a head, be it an interim one, has come from the upstream
   bool answered_ = false;   // the head of its answer has
   bool in_chunks_ = false;  // the request's body
   bool retryable_ = false;
-  bool left_ = false;  // the client, or the server's patience
+  bool left_ = false;  // the client has left, or the server has aborted the session
   bool watching_ = false;
 
   net::Timer hold_timer_;

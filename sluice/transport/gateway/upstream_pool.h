@@ -4,9 +4,9 @@
 //                  |                    ^ the one used last: the others can grow cold and be closed
 //                  `- all taken: waits in order, for a bounded time
 //
-// A kept connection may die at any moment, also just after it was looked at; who takes one must be
-// ready for that. Once a second the
-// pool closes those that were idle for too long or that the upstream has closed.
+// A kept connection may die at any moment, also just after it was looked at; whoever takes one
+// must be ready for that. Once a second the pool closes those that were idle for too long or that
+// the upstream has closed.
 //
 // Bound: connections in use and kept together are at most `max_connections`. For one thread.
 #pragma once
@@ -28,8 +28,8 @@ class UpstreamPool {
  public:
   struct Options {
     std::vector<net::tcp::endpoint> endpoints;  // tried in order
-    std::size_t max_connections = 1;
-    std::size_t max_idle = 0;
+    std::size_t max_connections = 1;            // of this loop, in use and kept
+    std::size_t max_idle = 0;                   // of these, kept
     Duration idle_timeout{0};
   };
   using Connection = std::unique_ptr<net::Http1Stream>;
@@ -47,11 +47,10 @@ class UpstreamPool {
   // After an Enter() that succeeded, once the connection was kept or dropped.
   void Leave();
 
-  // // A kept connection; null if there is none. One that was closed meanwhile is passed over, and
-  // so is one on which bytes have come that nobody asked for: they must not be taken for the next
-  // answer.
+  // A kept connection; null if there is none. One that was closed meanwhile is passed over, and so
+  // is one on which bytes came that nobody asked for: they are not the next answer.
   Connection TakeIdle();
-  // A connection to be, for Connect() to each of endpoints().
+  // A connection that is not open yet, for one Connect() to one of endpoints().
   Connection Make();
   [[nodiscard]] const std::vector<net::tcp::endpoint>& endpoints() const {
     return options_.endpoints;
@@ -61,9 +60,6 @@ class UpstreamPool {
 
   // Closes what is kept, keeps nothing from now on.
   void Close();
-
-  [[nodiscard]] std::size_t in_use() const { return in_use_; }
-  [[nodiscard]] std::size_t idle() const { return idle_.size(); }
 
  private:
   struct Kept {

@@ -15,54 +15,54 @@ constexpr int kMaxInterimAnswers = 16;
 
 }  // namespace
 
-Task<GatewaySession::Trouble> GatewaySession::Exchange() {
-  pump_trouble_ = Trouble::kNone;
+Task<GatewaySession::Failure> GatewaySession::AskUpstream() {
+  pump_failure_ = Failure::kNone;
   heard_ = false;
   answered_ = false;
-  Trouble trouble = co_await Attempt(/*fresh=*/false);
-  if (trouble == Trouble::kNone || !retryable_ || left_) co_return trouble;
+  Failure failure = co_await Attempt(/*fresh=*/false);
+  if (failure == Failure::kNone || !retryable_ || left_) co_return failure;
   // Only a kept connection that died unused may be given another try: see Attempt().
-  if (trouble != Trouble::kUnreachable || upstream_ == nullptr) co_return trouble;
+  if (failure != Failure::kUnreachable || upstream_ == nullptr) co_return failure;
   parts_.counters.retries.fetch_add(1, std::memory_order_relaxed);
   co_return co_await Attempt(/*fresh=*/true);
 }
 
 // Leaves upstream_ set after kUnreachable exactly when the connection was a kept one and nothing
 // had come from it.
-Task<GatewaySession::Trouble> GatewaySession::Attempt(bool fresh) {
+Task<GatewaySession::Failure> GatewaySession::Attempt(bool fresh) {
   upstream_ = fresh ? nullptr : parts_.pool.TakeIdle();
   const bool kept = upstream_ != nullptr;
   if (!kept) {
-    const Trouble trouble = co_await Connect();
-    if (trouble != Trouble::kNone) co_return trouble;
+    const Failure failure = co_await Connect();
+    if (failure != Failure::kNone) co_return failure;
   }
-  Trouble trouble = co_await SendRequest();
-  if (trouble == Trouble::kNone) trouble = co_await ReadAnswerHead();
+  Failure failure = co_await SendRequest();
+  if (failure == Failure::kNone) failure = co_await ReadAnswerHead();
   const bool untouched = kept && !heard_ && upstream_->buffer().empty();
-  if (trouble != Trouble::kNone && !untouched) {
+  if (failure != Failure::kNone && !untouched) {
     co_await StopPump();
     upstream_.reset();
   }
-  co_return trouble;
+  co_return failure;
 }
 
-Task<GatewaySession::Trouble> GatewaySession::Connect() {
-  Trouble trouble = Trouble::kUnreachable;
+Task<GatewaySession::Failure> GatewaySession::Connect() {
+  Failure failure = Failure::kUnreachable;
   for (const net::tcp::endpoint& endpoint : parts_.pool.endpoints()) {
     upstream_ = parts_.pool.Make();
     upstream_->Set(parts_.options.connect_timeout);
     const bool connected = co_await upstream_->Connect(endpoint);
-    if (left_) trouble = Trouble::kClientLeft;
-    if (connected && !left_) co_return Trouble::kNone;
-    if (upstream_->timed_out()) trouble = Trouble::kTimeout;
+    if (left_) failure = Failure::kClientLeft;
+    if (connected && !left_) co_return Failure::kNone;
+    if (upstream_->timed_out()) failure = Failure::kTimeout;
     upstream_.reset();
     if (left_) break;
   }
-  co_return trouble;
+  co_return failure;
 }
 
 // The head, and what has arrived of the body, in one write. A body that goes on is pumped.
-Task<GatewaySession::Trouble> GatewaySession::SendRequest() {
+Task<GatewaySession::Failure> GatewaySession::SendRequest() {
   upstream_->Set(parts_.options.response_timeout);
   Http1Stream::BodyPart part{{}, PartState::kEnded};
   std::string_view after;
@@ -70,11 +70,11 @@ Task<GatewaySession::Trouble> GatewaySession::SendRequest() {
     // From here on the head, and all views into it, are gone.
     const bool wants_permission = head().expect_continue;
     part = stream().NextArrivedPart();
-    if (part.state == PartState::kBroken) co_return Trouble::kClientBody;
+    if (part.state == PartState::kBroken) co_return Failure::kClientBody;
     const bool whole = stream().body().done();
     if (wants_permission && !whole && part.content.empty()) {
       const bool asked = co_await SendContinue();
-      if (!asked) co_return Trouble::kClientLeft;
+      if (!asked) co_return Failure::kClientLeft;
     }
     if (in_chunks_ && !part.content.empty()) {
       out_.append(net::ChunkLine(part.content.size()).view());
@@ -84,13 +84,13 @@ Task<GatewaySession::Trouble> GatewaySession::SendRequest() {
     }
   }
   const bool sent = co_await upstream_->Write(out_, part.content, after);
-  if (left_) co_return Trouble::kClientLeft;
+  if (left_) co_return Failure::kClientLeft;
   if (sent && !stream().body().done()) {
     upstream_->Clear();  // see TimeAnswer()
     pump_.emplace(PumpBody());
   }
   // An upstream that takes no more may have answered early: the answer decides.
-  co_return Trouble::kNone;
+  co_return Failure::kNone;
 }
 
 Task<void> GatewaySession::PumpBody() {
@@ -98,9 +98,9 @@ Task<void> GatewaySession::PumpBody() {
   while (sent) {
     const Http1Stream::BodyPart part = co_await stream().ReadBody(parts_.options.body_timeout);
     if (part.state == PartState::kBroken) {
-      pump_trouble_ = stream().body().bad()  ? Trouble::kClientBody
-                      : stream().timed_out() ? Trouble::kClientSlow
-                                             : Trouble::kClientLeft;
+      pump_failure_ = stream().body().bad()  ? Failure::kClientBody
+                      : stream().timed_out() ? Failure::kClientSlow
+                                             : Failure::kClientLeft;
       upstream_->Abort();
       co_return;
     }
@@ -119,7 +119,7 @@ Task<void> GatewaySession::PumpBody() {
 }
 
 void GatewaySession::OnSendTimeout() {
-  pump_trouble_ = Trouble::kTimeout;
+  pump_failure_ = Failure::kTimeout;
   upstream_->Abort();
 }
 
@@ -144,30 +144,30 @@ Task<void> GatewaySession::StopPump() {
   pump_.reset();
 }
 
-GatewaySession::Trouble GatewaySession::WhyEnded() const {
-  if (left_) return Trouble::kClientLeft;
-  if (pump_trouble_ != Trouble::kNone) return pump_trouble_;
-  return upstream_->timed_out() ? Trouble::kTimeout : Trouble::kUnreachable;
+GatewaySession::Failure GatewaySession::WhyEnded() const {
+  if (left_) return Failure::kClientLeft;
+  if (pump_failure_ != Failure::kNone) return pump_failure_;
+  return upstream_->timed_out() ? Failure::kTimeout : Failure::kUnreachable;
 }
 
-Task<GatewaySession::Trouble> GatewaySession::ReadAnswerHead() {
+Task<GatewaySession::Failure> GatewaySession::ReadAnswerHead() {
   for (int i = 0; i <= kMaxInterimAnswers; ++i) {
     const Http1Stream::HeadState state =
         co_await upstream_->ReadHead(limits().head, parts_.options.response_timeout);
     if (state == Http1Stream::HeadState::kEnded) co_return WhyEnded();
     heard_ = true;
-    if (state == Http1Stream::HeadState::kBad) co_return Trouble::kBadAnswer;
+    if (state == Http1Stream::HeadState::kBad) co_return Failure::kBadAnswer;
     const net::HeadProblem problem =
         net::ParseResponseHead(upstream_->head_bytes(), to_head(), &answer_);
     // Nobody asked for another protocol: Upgrade is not passed on.
-    if (!problem.ok() || answer_.status == 101) co_return Trouble::kBadAnswer;
+    if (!problem.ok() || answer_.status == 101) co_return Failure::kBadAnswer;
     answered_ = answer_.status >= 200;
-    if (answered_) co_return Trouble::kNone;
+    if (answered_) co_return Failure::kNone;
     const bool passed = co_await PassInterim();
-    if (!passed) co_return Trouble::kClientLeft;
+    if (!passed) co_return Failure::kClientLeft;
     TimeAnswer();
   }
-  co_return Trouble::kBadAnswer;
+  co_return Failure::kBadAnswer;
 }
 
 // RFC 9110 (15.2): interim answers are passed on, apart from a 100, which the gateway gave itself.
