@@ -26,7 +26,7 @@ class SystemClock final : public Clock {
   void RefreshOffset();
 
  private:
-  const std::int64_t start_ns_;  // of the machine's steady clock
+  const std::int64_t origin_ns_;  // of the machine's steady clock: an hour before this was made
   std::atomic<std::int64_t> wall_offset_ns_;
 };
 

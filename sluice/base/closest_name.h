@@ -4,8 +4,7 @@
 // neighbour (optimal string alignment). Case, and `-` for `_`, count as nothing. More than a third
 // of the letters wrong is another word, and no suggestion is better than a wild one.
 //
-// Cost: length of given x length of known, for each known name; for error messages, not for
-// requests.
+// Cost: |given| x |known| for each known name. For error messages, not for requests.
 #pragma once
 
 #include <optional>

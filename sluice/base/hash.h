@@ -6,10 +6,10 @@
 //
 //   AES          x = x0;  for each 16 bytes m:  x = 4 rounds of AES (x xor m)
 //                         at the end:           x = 8 rounds of AES (x xor length)
-//                x0 and all 12 round keys secret and independent of each other. Two given inputs of
-//                a block meet again after four rounds with a probability of about 2^-110 (by the
-//                25 active S-boxes of four rounds), so the length, bound in last, cannot be
-//                cancelled by what stands before it. About 6 ns for 45 bytes.
+//                x0 and the 12 round keys are secret and independent. Two given blocks collide
+//                after four rounds with a probability of about 2^-110 (at least 25 active
+//                S-boxes), so the length, which is bound in last, cannot be cancelled by what
+//                stands before it. About 6 ns for 45 bytes.
 //   SipHash-1-3  with 128 bits (Aumasson, Bernstein: "SipHash: a fast short-input PRF"; the wide
 //                output as in their reference code). Portable. About 26 ns for 45 bytes.
 //

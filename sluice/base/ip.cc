@@ -205,7 +205,7 @@ absl::StatusOr<IpPrefix> IpPrefix::Parse(std::string_view text) {
   };
   const std::size_t slash = text.find('/');
   const std::string_view before = text.substr(0, slash);
-  // A port or a zone in a range is a slip of the pen: the address must be all of it.
+  // A range has neither port nor zone: the address must be all of the text.
   const auto address = IpAddress::Parse(before);
   std::string_view v4 = before;
   const bool written_v4 = TakeV4(v4).has_value();

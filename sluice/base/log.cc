@@ -4,7 +4,6 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -12,8 +11,6 @@
 
 namespace sluice::log {
 namespace {
-
-constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warning", "error", "off"};
 
 spdlog::level::level_enum ToSpdlog(Level level) {
   switch (level) {
@@ -90,8 +87,8 @@ Shared& Instance() {
 }
 
 // A control byte, or what UTF-8 does not allow there, must not reach a terminal or a JSON reader.
-// Bytes above 0x7f are written as they are in text and as \u00XX in JSON: a log is no place to
-// decode what a client sent, and the line stays valid whatever the bytes are.
+// Bytes outside of printable ASCII are written as \xNN in text and as \u00NN in JSON: a log is no
+// place to decode what a client sent, and the line stays valid whatever the bytes are.
 void AppendEscaped(std::string_view text, bool json, std::string* out) {
   constexpr std::string_view kHex = "0123456789abcdef";
   for (const char c : text) {
@@ -186,16 +183,6 @@ void Write(Level level, std::string_view message, Fields fields) {
   const std::string line =
       output->format == Format::kJson ? JsonMembers(message, fields) : TextLine(message, fields);
   output->logger->log(ToSpdlog(level), spdlog::string_view_t(line.data(), line.size()));
-}
-
-bool ParseLevel(std::string_view text, Level* level) {
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == text) {
-      *level = static_cast<Level>(i);
-      return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace sluice::log

@@ -74,9 +74,6 @@ inline void Error(std::string_view message, Fields fields = {}) {
   Write(Level::kError, message, fields);
 }
 
-// "debug", "info", "warning", "error", "off"; false for anything else.
-[[nodiscard]] bool ParseLevel(std::string_view text, Level* level);
-
 // How an event reads, apart from its time and level. Pure; Write() is built on these.
 [[nodiscard]] std::string TextLine(std::string_view message, Fields fields);
 [[nodiscard]] std::string JsonMembers(std::string_view message, Fields fields);

@@ -66,12 +66,5 @@ TEST(LogLineTest, NoValueCanStartASecondLine) {
 
 TEST(LogLineTest, AnEmptyValueIsVisible) { EXPECT_EQ(TextLine("m", {{"k", ""}}), "m k=\"\""); }
 
-TEST(LogLevelTest, ReadsNamesAndNothingElse) {
-  Level level = Level::kInfo;
-  EXPECT_TRUE(ParseLevel("warning", &level));
-  EXPECT_EQ(level, Level::kWarning);
-  EXPECT_FALSE(ParseLevel("loud", &level));
-}
-
 }  // namespace
 }  // namespace sluice::log
