@@ -20,7 +20,6 @@
 namespace sluice {
 namespace {
 
-using internal::Int128;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;

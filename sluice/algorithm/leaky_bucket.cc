@@ -10,7 +10,6 @@ namespace sluice::leaky_bucket {
 namespace {
 
 using internal::kMaxInt64;
-using internal::Uint128;
 
 std::int64_t Backlog(State state, std::int64_t now_ticks) {
   return std::max(state.next_free, now_ticks) - now_ticks;

@@ -5,8 +5,6 @@
 namespace sluice {
 namespace {
 
-using internal::Uint128;
-
 template <typename... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;

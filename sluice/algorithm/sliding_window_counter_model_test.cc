@@ -13,7 +13,6 @@
 namespace sluice::sliding_window_counter {
 namespace {
 
-using internal::Int128;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::Random;

@@ -11,8 +11,6 @@
 namespace sluice {
 namespace {
 
-using internal::Int128;
-using internal::Uint128;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::Spending;

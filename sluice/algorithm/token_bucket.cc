@@ -9,9 +9,7 @@
 namespace sluice::token_bucket {
 namespace {
 
-using internal::Int128;
 using internal::kMaxInt64;
-using internal::Uint128;
 
 constexpr int kMaxTicksPerNs = 8;
 constexpr std::int64_t kUptimeNs = Duration{std::chrono::hours{262'980}}.count();  // 30 years

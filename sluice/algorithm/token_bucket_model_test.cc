@@ -11,7 +11,6 @@
 namespace sluice::token_bucket {
 namespace {
 
-using internal::Int128;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;

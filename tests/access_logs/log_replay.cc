@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "absl/numeric/int128.h"
+#include "sluice/base/int128.h"
+
 
 namespace sluice::testing {
 namespace {
@@ -63,9 +64,9 @@ std::vector<bool> SlidingCounterModel(const std::vector<LoggedRequest>& log, std
       counters.window = window;
     }
     const std::int64_t elapsed = std::max<std::int64_t>(at - counters.window * window_seconds, 0);
-    const absl::int128 estimate = absl::int128(counters.previous) * (window_seconds - elapsed) +
-                                  absl::int128(counters.current + 1) * window_seconds;
-    const bool allowed = estimate <= absl::int128(limit) * window_seconds;
+    const Int128 estimate = Int128{counters.previous} * (window_seconds - elapsed) +
+                                  Int128{counters.current + 1} * window_seconds;
+    const bool allowed = estimate <= Int128{limit} * window_seconds;
     if (allowed) ++counters.current;
     decisions.push_back(allowed);
   }

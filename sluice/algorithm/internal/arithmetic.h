@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <limits>
 
+#include "sluice/base/int128.h"
 #include "sluice/base/time.h"
 
 namespace sluice::internal {
 
-__extension__ typedef __int128 Int128;
-__extension__ typedef unsigned __int128 Uint128;
+using ::sluice::Int128;
+using ::sluice::Uint128;
 
 inline constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::uint64_t kMaxUint64 = std::numeric_limits<std::uint64_t>::max();

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "sluice/base/int128.h"
 #include "sluice/store/memory/internal/outside_image.h"
 #include "sluice/store/memory/internal/snapshot.h"
 #include "sluice/store/memory/internal/snapshot_limit.h"
@@ -12,8 +13,6 @@
 
 namespace sluice::memory {
 namespace {
-
-__extension__ typedef unsigned __int128 Uint128;
 
 // The lines of a table with `to` lines over which line `line` of one with `from` lines lies.
 struct Cover {

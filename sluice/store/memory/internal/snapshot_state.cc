@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "sluice/base/int128.h"
 #include "sluice/store/memory/internal/line.h"
 #include "sluice/store/memory/internal/snapshot_bytes.h"
 
 namespace sluice::memory {
 namespace {
-
-__extension__ typedef __int128 Int128;
 
 // The number nearest to `value` that 64 bits hold: time ends there.
 std::int64_t Narrowed(Int128 value) {
