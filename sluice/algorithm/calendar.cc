@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/civil_time.h"
 #include "sluice/algorithm/internal/arithmetic.h"
+#include "sluice/algorithm/internal/counted.h"
 #include "sluice/algorithm/internal/validate.h"
 
 namespace sluice::calendar {
@@ -88,12 +89,6 @@ Current At(const Limit& limit, const State& state, Now now) {
   return current;
 }
 
-Verdict Judge(const Limit& limit, std::uint64_t used, std::uint64_t cost) {
-  if (cost == 0) return Verdict::kAllowed;
-  if (cost > limit.limit) return Verdict::kNever;
-  return cost <= internal::Less(limit.limit, used) ? Verdict::kAllowed : Verdict::kLimited;
-}
-
 Step<State> Answer(const Limit& limit, const State& state, Current current, Verdict verdict,
                    std::uint64_t charged) {
   Step<State> step{.next = state, .damaged = current.damaged};
@@ -103,11 +98,9 @@ Step<State> Answer(const Limit& limit, const State& state, Current current, Verd
     step.receipt = {.before = current.state.start, .units = charged};
   }
   step.decision = {.verdict = verdict,
-                   .remaining = internal::Less(limit.limit, current.state.used),
-                   .retry_after = Duration{0},
+                   .remaining = internal::MinusOrZero(limit.limit, current.state.used),
+                   .retry_after = internal::RetryAfter(verdict, current.left),
                    .reset_after = current.left};
-  if (verdict == Verdict::kLimited) step.decision.retry_after = current.left;
-  if (verdict == Verdict::kNever) step.decision.retry_after = kNever;
   return step;
 }
 
@@ -152,24 +145,22 @@ Span SpanOf(const Limit& limit, WallTime at) {
 
 Step<State> Decide(const Limit& limit, State state, std::uint64_t cost, Now now) {
   const Current current = At(limit, state, now);
-  const Verdict verdict = Judge(limit, current.state.used, cost);
+  const Verdict verdict = internal::Judge(limit.limit, current.state.used, cost);
   return Answer(limit, state, current, verdict, verdict == Verdict::kAllowed ? cost : 0);
 }
 
 Step<State> Charge(const Limit& limit, State state, std::uint64_t cost, Now now,
                    std::uint64_t max_used) {
   const Current current = At(limit, state, now);
-  const Verdict verdict = Judge(limit, current.state.used, cost);
-  const std::uint64_t charged = verdict == Verdict::kAllowed
-                                    ? cost
-                                    : std::min(cost, internal::Less(max_used, current.state.used));
-  return Answer(limit, state, current, verdict, charged);
+  const Verdict verdict = internal::Judge(limit.limit, current.state.used, cost);
+  return Answer(limit, state, current, verdict,
+                internal::Charged(verdict, current.state.used, cost, max_used));
 }
 
 State Undo(const Limit& limit, State state, const Receipt& receipt, std::uint64_t units, Now now) {
   const Current current = At(limit, state, now);
   if (current.state.used == 0 || current.state.start != receipt.before) return state;
-  state.used = internal::Less(state.used, std::min(units, receipt.units));
+  state.used = internal::MinusOrZero(state.used, std::min(units, receipt.units));
   return state;
 }
 

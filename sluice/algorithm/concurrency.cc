@@ -23,7 +23,7 @@ absl::StatusOr<Limit> MakeLimit(std::int64_t limit, Duration slot_ttl) {
 }
 
 Decision Decide(const Limit& limit, std::uint64_t in_flight, std::uint64_t cost) {
-  const std::uint64_t free = internal::Less(limit.limit, in_flight);
+  const std::uint64_t free = internal::MinusOrZero(limit.limit, in_flight);
   Decision decision{.remaining = free, .reset_after = kUnknown};
   if (cost > limit.limit) {
     decision.verdict = Verdict::kNever;

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "sluice/algorithm/internal/arithmetic.h"
+#include "sluice/algorithm/internal/counted.h"
 #include "sluice/algorithm/internal/validate.h"
 
 namespace sluice::fixed_window {
@@ -62,18 +63,10 @@ Step<State> Answer(const Limit& limit, State state, const Current& current, Verd
     step.receipt = {.before = current.window, .units = charged};
   }
   step.decision = {.verdict = verdict,
-                   .remaining = internal::Less(limit.limit, used),
-                   .retry_after = Duration{0},
+                   .remaining = internal::MinusOrZero(limit.limit, used),
+                   .retry_after = internal::RetryAfter(verdict, left),
                    .reset_after = left};
-  if (verdict == Verdict::kLimited) step.decision.retry_after = left;
-  if (verdict == Verdict::kNever) step.decision.retry_after = kNever;
   return step;
-}
-
-Verdict Judge(const Limit& limit, std::uint64_t used, std::uint64_t cost) {
-  if (cost == 0) return Verdict::kAllowed;
-  if (cost > limit.limit) return Verdict::kNever;
-  return cost <= internal::Less(limit.limit, used) ? Verdict::kAllowed : Verdict::kLimited;
 }
 
 }  // namespace
@@ -94,24 +87,23 @@ absl::StatusOr<Limit> MakeLimit(std::int64_t limit, Duration window, Align align
 
 Step<State> Decide(const Limit& limit, State state, std::uint64_t cost, Now now) {
   const Current current = At(limit, state, now);
-  const Verdict verdict = Judge(limit, current.used, cost);
+  const Verdict verdict = internal::Judge(limit.limit, current.used, cost);
   return Answer(limit, state, current, verdict, verdict == Verdict::kAllowed ? cost : 0);
 }
 
 Step<State> Charge(const Limit& limit, State state, std::uint64_t cost, Now now,
                    std::uint64_t max_used) {
   const Current current = At(limit, state, now);
-  const Verdict verdict = Judge(limit, current.used, cost);
-  const std::uint64_t charged =
-      verdict == Verdict::kAllowed ? cost : std::min(cost, internal::Less(max_used, current.used));
-  return Answer(limit, state, current, verdict, charged);
+  const Verdict verdict = internal::Judge(limit.limit, current.used, cost);
+  return Answer(limit, state, current, verdict,
+                internal::Charged(verdict, current.used, cost, max_used));
 }
 
 State Undo(const Limit& limit, State state, const Receipt& receipt, std::uint64_t units, Now now) {
   const Current current = At(limit, state, now);
   if (current.used == 0 || current.window != receipt.before) return state;
   return {.window = state.window,
-          .used = internal::Less(state.used, std::min(units, receipt.units))};
+          .used = internal::MinusOrZero(state.used, std::min(units, receipt.units))};
 }
 
 std::uint64_t Debt(const Limit& limit, State state, Now now) { return At(limit, state, now).used; }

@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "sluice/algorithm/internal/arithmetic.h"
+#include "sluice/algorithm/internal/counted.h"
 #include "sluice/algorithm/internal/validate.h"
 
 namespace sluice::sliding_window_counter {
 namespace {
 
 using internal::CeilDiv;
-using internal::Uint128;
 
 // The two windows that count at some moment.
 struct Current {
@@ -55,7 +55,7 @@ std::uint64_t Estimate(const Limit& limit, const Current& current) {
 Verdict Judge(const Limit& limit, const Current& current, std::uint64_t cost) {
   if (cost == 0) return Verdict::kAllowed;
   if (cost > limit.limit) return Verdict::kNever;
-  const std::uint64_t free = internal::Less(limit.limit, current.state.current);
+  const std::uint64_t free = internal::MinusOrZero(limit.limit, current.state.current);
   if (cost > free) return Verdict::kLimited;
   const auto window = static_cast<std::uint64_t>(limit.window.count());
   return Weighted(current) <= Uint128{free - cost} * window ? Verdict::kAllowed : Verdict::kLimited;
@@ -96,7 +96,7 @@ Step<State> Answer(const Limit& limit, const State& state, Current current, Verd
     step.receipt = {.before = current.state.window, .units = charged};
   }
   step.decision = {.verdict = verdict,
-                   .remaining = internal::Less(limit.limit, Estimate(limit, current)),
+                   .remaining = internal::MinusOrZero(limit.limit, Estimate(limit, current)),
                    .retry_after = Duration{0},
                    .reset_after = ResetAfter(limit, current)};
   if (verdict == Verdict::kLimited) step.decision.retry_after = RetryAfter(limit, current, cost);
@@ -124,9 +124,7 @@ Step<State> Charge(const Limit& limit, State state, std::uint64_t cost, Now now,
   const Current current = At(limit, state, now.wall);
   const Verdict verdict = Judge(limit, current, cost);
   const std::uint64_t charged =
-      verdict == Verdict::kAllowed
-          ? cost
-          : std::min(cost, internal::Less(max_used, Estimate(limit, current)));
+      internal::Charged(verdict, Estimate(limit, current), cost, max_used);
   return Answer(limit, state, current, verdict, cost, charged);
 }
 
@@ -134,9 +132,9 @@ State Undo(const Limit& limit, State state, const Receipt& receipt, std::uint64_
   State rolled = At(limit, state, now.wall).state;
   units = std::min(units, receipt.units);
   if (receipt.before == rolled.window) {
-    rolled.current = internal::Less(rolled.current, units);
+    rolled.current = internal::MinusOrZero(rolled.current, units);
   } else if (receipt.before == rolled.window - 1) {
-    rolled.previous = internal::Less(rolled.previous, units);
+    rolled.previous = internal::MinusOrZero(rolled.previous, units);
   } else {
     return state;
   }

@@ -1,4 +1,4 @@
-// A4. Sliding window log: every event is kept for one window, so the limit holds in every window.
+// Sliding window log: every event is kept for one window, so the limit holds in every window.
 //
 //      t1   t2    t3 t4      now         an event at t counts until t + window, not at t + window
 //   ---|----|--|--|--|--------|
@@ -9,9 +9,8 @@
 //   retry_after = until so many of the oldest events have left that cost fits
 //   reset_after = until the newest event has left
 //
-// Guarantee: never more than `limit` units in any window (with readings up to d behind: in any of
-// window - d). With the tick below a charge leaves up to
-// one tick later, never sooner.
+// Guarantee: never more than `limit` units in any window (with readings up to d behind: in any
+// stretch of window - d). Because of the tick, below, a charge leaves up to one tick late.
 //
 // Ticks. An event's time is kept in 32 bits, in ticks of the smallest 1, 2 or 5 * 10^n ns that is
 // >= window / 2^31, rounded up to the next tick, so that whole seconds stay exact. The window is
@@ -20,9 +19,11 @@
 // Two forms: `unit` keeps a stamp for each unit (4 bytes each: for cost 1, though any cost works),
 // `weighted` a stamp and a cost for each event (8 bytes each: where costs vary).
 //
-// Clock: steady. Where it steps back, events are dated as the newest before them: nothing leaves
-// sooner. Cost: 24 bytes a key and 4 or 8 for each event kept; constant time a call for cost
-// 1, else linear in the events that must leave.
+// Clock: steady. Where it steps back, events are dated as the newest before them, and none leaves
+// sooner than without the step.
+//
+// Cost: 24 bytes a key and 4 or 8 for each event kept; constant time a call for cost 1, else linear
+// in the events that must leave.
 #pragma once
 
 #include <algorithm>
@@ -32,6 +33,7 @@
 #include "absl/status/statusor.h"
 #include "sluice/algorithm/decision.h"
 #include "sluice/algorithm/internal/arithmetic.h"
+#include "sluice/algorithm/internal/counted.h"
 #include "sluice/base/time.h"
 
 namespace sluice::sliding_window_log {
@@ -47,8 +49,7 @@ struct Limit {
   friend bool operator==(const Limit&, const Limit&) = default;
 };
 
-// Errors: limit negative or above kMaxLimit ("limit exceeds log capacity"); window as
-// fixed_window.h.
+// Errors: limit negative or above kMaxLimit; window as fixed_window.h.
 [[nodiscard]] absl::StatusOr<Limit> MakeLimit(std::int64_t limit, Duration window, bool weighted);
 
 struct Event {
@@ -58,8 +59,7 @@ struct Event {
 };
 
 // Where the keeper has the events, oldest first. `latest` is the time of the newest event that was
-// ever appended (Answer::latest): it tells a log that is wholly over from one whose stamps have
-// wrapped around.
+// ever appended (Answer::latest): it tells a log that is wholly over from one with wrapped stamps.
 template <typename L>
 concept EventLog = requires(const L& log, std::uint64_t n) {
   { log.size() } -> std::convertible_to<std::uint64_t>;  // events kept
@@ -114,8 +114,6 @@ template <EventLog L>
 
 // What follows is how.
 namespace internal_log {
-
-using internal::Uint128;
 
 inline std::int64_t WindowTicks(const Limit& limit) {
   return internal::CeilDiv(limit.window.count(), limit.tick.count());
@@ -206,22 +204,17 @@ class Window {
   std::int64_t over_ = 0;  // events of this tick and before are over
 };
 
-inline Verdict Judge(const Limit& limit, std::uint64_t sum, std::uint64_t cost) {
-  if (cost == 0) return Verdict::kAllowed;
-  if (cost > limit.limit) return Verdict::kNever;
-  return cost <= internal::Less(limit.limit, sum) ? Verdict::kAllowed : Verdict::kLimited;
-}
-
 template <EventLog L>
 Answer AnswerOf(const Limit& limit, const L& log, const Window<L>& window, Verdict verdict,
                 std::uint64_t cost, std::uint64_t charged) {
   const std::uint64_t sum = window.sum() + charged;
-  Answer answer{.decision = {.verdict = verdict, .remaining = internal::Less(limit.limit, sum)},
-                .receipt = {},
-                .expired = window.expired(),
-                .event = {.stamp = static_cast<std::uint32_t>(window.charge_tick()),
-                          .cost = static_cast<std::uint32_t>(charged)},
-                .latest = TimeOf(limit, window.charge_tick())};
+  Answer answer{
+      .decision = {.verdict = verdict, .remaining = internal::MinusOrZero(limit.limit, sum)},
+      .receipt = {},
+      .expired = window.expired(),
+      .event = {.stamp = static_cast<std::uint32_t>(window.charge_tick()),
+                .cost = static_cast<std::uint32_t>(charged)},
+      .latest = TimeOf(limit, window.charge_tick())};
   if (charged > 0) {
     answer.receipt = {.before = window.charge_tick(), .units = charged};
     answer.decision.reset_after = window.LeavesAfter(window.charge_tick());
@@ -242,7 +235,7 @@ Answer AnswerOf(const Limit& limit, const L& log, const Window<L>& window, Verdi
 template <EventLog L>
 Answer Decide(const Limit& limit, const L& log, std::uint64_t cost, Time now) {
   const internal_log::Window<L> window(limit, log, now);
-  const Verdict verdict = internal_log::Judge(limit, window.sum(), cost);
+  const Verdict verdict = internal::Judge(limit.limit, window.sum(), cost);
   return internal_log::AnswerOf(limit, log, window, verdict, cost,
                                 verdict == Verdict::kAllowed ? cost : 0);
 }
@@ -253,11 +246,9 @@ Answer Charge(const Limit& limit, const L& log, std::uint64_t cost, Time now,
   // What fits the 32 bits of an event, and of a sum of several.
   constexpr std::uint64_t kMaxUsed = 4 * kMaxLimit;
   const internal_log::Window<L> window(limit, log, now);
-  const Verdict verdict = internal_log::Judge(limit, window.sum(), cost);
+  const Verdict verdict = internal::Judge(limit.limit, window.sum(), cost);
   const std::uint64_t charged =
-      verdict == Verdict::kAllowed
-          ? cost
-          : std::min(cost, internal::Less(std::min(max_used, kMaxUsed), window.sum()));
+      internal::Charged(verdict, window.sum(), cost, std::min(max_used, kMaxUsed));
   return internal_log::AnswerOf(limit, log, window, verdict, cost, charged);
 }
 

@@ -11,8 +11,6 @@
 namespace sluice::sliding_window_strict {
 namespace {
 
-using internal::Uint128;
-
 // The counters that count at some moment: those of the sub-windows first .. last.
 struct Current {
   std::int64_t number = 0;  // of the sub-window in which a charge counts now
@@ -179,7 +177,7 @@ void Undo(const Limit& limit, const View& state, const Receipt& receipt, std::ui
   const Current current = CurrentOf(limit, state, now);
   if (receipt.before < current.first || receipt.before > current.last) return;
   std::uint64_t& count = At(state, receipt.before);
-  count = internal::Less(count, std::min(units, receipt.units));
+  count = internal::MinusOrZero(count, std::min(units, receipt.units));
 }
 
 std::uint64_t Debt(const Limit& limit, const View& state, Time now) {

@@ -46,7 +46,7 @@ inline constexpr std::uint64_t kMaxUint64 = std::numeric_limits<std::uint64_t>::
   return a > kMaxUint64 - b ? kMaxUint64 : a + b;
 }
 // a - b, but not below 0.
-[[nodiscard]] constexpr std::uint64_t Less(std::uint64_t a, std::uint64_t b) {
+[[nodiscard]] constexpr std::uint64_t MinusOrZero(std::uint64_t a, std::uint64_t b) {
   return a > b ? a - b : 0;
 }
 
