@@ -1,4 +1,4 @@
-// A8. Calendar quota: so many units a day, week, month or year of a time zone.
+// Calendar quota: so many units a day, week, month or year of a time zone.
 //
 //   | Jan 31 days | Feb 28 | Mar 31 (one of 23 h) | ...      the edges are local midnights
 //

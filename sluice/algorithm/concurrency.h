@@ -1,6 +1,6 @@
-// A7. Concurrency limit: slots that a request holds while it runs.
+// Concurrency limit: slots that a request holds while it runs.
 //
-//   in flight: [a][b][c][ ][ ]      limit 5: cost 2 passes, cost 3 waits
+//   in flight: [a][b][c][ ][ ]      limit 5: cost 2 passes, cost 3 is denied
 //
 //   allowed    <=> in_flight + cost <= limit
 //   remaining   = limit - in_flight
@@ -10,12 +10,11 @@
 //
 // A slot is released once, by its receipt (slot and generation: a second release, or one that comes
 // after the slot ran out, is a no-op and frees nobody else's). With `slot_ttl` a slot ends by
-// itself that long after it was taken or last renewed, so that a holder that crashed blocks nobody
-// for ever.
+// itself that long after it was taken or last renewed: one whose holder crashed comes back.
 //
 // Guarantee: never more than `limit` units in flight, where a slot past its end is not in flight
 // any more (its holder should have renewed it). A smaller limit after a reload evicts nobody: new
-// ones wait until in_flight is below it.
+// requests are denied until enough slots have come back.
 //
 // Clock: steady. Cost: one entry a slot (store/memory/internal/slot_table.h).
 #pragma once

@@ -5,9 +5,8 @@
 //                the same call at now + retry_after passes, one nanosecond earlier it does not
 //   reset_after  how long until nothing is owed any more; rounded up
 //
-// A denial and a look change no state. A forced charge (Charge) tells by its verdict whether there
-// was room, and with everything else how it is afterwards: who then waits retry_after has waited
-// enough.
+// A denial and a look change no state. The verdict of a forced charge (Charge) tells whether there
+// was room; its numbers are those after the charge, so that whoever waits retry_after passes.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +42,8 @@ struct Decision {
 // What a charge took, so that it can be given back. Opaque to everybody but the algorithm that made
 // it. A receipt is good for one undo (which may be of a part of the units).
 struct Receipt {
-  // Token and leaky bucket: the instant before, in ticks. Windows: the window. Calendar: the
-  // period's start. Log: the tick of the entry. Concurrency: the slot.
+  // What the charge marked. Buckets: the instant before it, in ticks. Windows: the window's number.
+  // First-hit and calendar: the start. Log: the tick of the entry. Concurrency: the slot.
   std::int64_t before = 0;
   // Buckets: when, in ticks. Log and concurrency: free for the keeper's generation.
   std::int64_t charged_at = 0;

@@ -1,4 +1,4 @@
-// A3. Fixed window: one counter that starts again at the window's edge.
+// Fixed window: one counter that starts again at the window's edge.
 //
 //   align clock      edges at offset + k * window of UTC: |  5 of 5  |  0  |  3  |
 //   align first-hit  a window opens at the first charge and ends `window` later
@@ -8,8 +8,8 @@
 //   (first-hit: reset_after is 0 while no window is open)
 //
 // Guarantee: at most `limit` units in a window. Across an edge up to 2 * limit in a stretch shorter
-// than the window: five at the end of one, five at the start of the next. Who can't have that takes
-// another algorithm.
+// than the window: five at the end of one, five at the start of the next. Where that is too much,
+// take a sliding window.
 //
 // Clock: UTC for `clock` (a stored window one ahead of now is kept, so that a clock that steps back
 // opens no fresh budget; further ahead is damage and is dropped), steady for `first-hit`. A window
@@ -32,9 +32,8 @@ struct Limit {
   Duration window{0};       // >= 1 ms
   Align align = Align::kClock;
   Duration offset{0};  // of the edges from the epoch, in [0, window); kClock only
-  // Each key has edges of its own, so that not everybody resets at once: whoever keeps the state
-  // moves `now` back by a phase drawn from the key (packed.h, PhaseOf) before it calls anything
-  // here.
+  // Each key has edges of its own, so that not everybody resets at once. Whoever keeps the state
+  // moves `now` back by the key's phase (packed.h, PhaseOf) before each call.
   bool per_key_offset = false;
   friend bool operator==(const Limit&, const Limit&) = default;
 };

@@ -1,4 +1,4 @@
-// A2. The leaky bucket as a queue (a shaper): admits with a delay, so that what leaves is spaced at
+// The leaky bucket as a queue (a shaper): admits with a delay, so that what leaves is spaced at
 // the rate. What nginx calls limit_req without nodelay.
 //
 // For each key it keeps the instant at which the next request may leave.

@@ -10,8 +10,7 @@
 namespace sluice {
 namespace {
 
-// Window numbers are kept two higher: an offset and a key's phase may put 1970 two windows before
-// number 0.
+// Window numbers are kept two higher: an offset and a key's phase may put 1970 two windows below 0.
 constexpr std::int64_t kNumberBias = 2;
 
 int CounterBits(std::uint64_t limit) {
@@ -217,7 +216,7 @@ std::uint64_t WordOwing(const Limit& limit, std::uint64_t used, Now now) {
 Duration PhaseOf(const Limit& limit, std::uint32_t bits) {
   const auto phase = [bits](Duration window) {
     return Duration{static_cast<std::int64_t>(
-        internal::Uint128{static_cast<std::uint64_t>(window.count())} * bits >> 32)};
+        Uint128{static_cast<std::uint64_t>(window.count())} * bits >> 32)};
   };
   if (const auto* window = std::get_if<fixed_window::Limit>(&limit)) {
     const bool own = window->per_key_offset && window->align == fixed_window::Align::kClock;

@@ -1,4 +1,4 @@
-// A5. Sliding window counter: two counters of adjacent windows, the older one weighted by how much
+// Sliding window counter: two counters of adjacent windows, the older one weighted by how much
 // of it still lies within the last `window`.
 //
 //      previous        current
@@ -30,13 +30,10 @@
 namespace sluice::sliding_window_counter {
 
 struct Limit {
-  std::uint64_t limit = 0;  // 0 denies everything
-  Duration window{0};       // >= 1 ms
-  Duration offset{0};       // in [0, window)
-  // Each key has edges of its own, so that not everybody resets at once: whoever keeps the state
-  // moves `now` back by a phase drawn from the key (packed.h, PhaseOf) before it calls anything
-  // here.
-  bool per_key_offset = false;
+  std::uint64_t limit = 0;      // 0 denies everything
+  Duration window{0};           // >= 1 ms
+  Duration offset{0};           // in [0, window)
+  bool per_key_offset = false;  // as fixed_window::Limit::per_key_offset
   friend bool operator==(const Limit&, const Limit&) = default;
 };
 

@@ -1,4 +1,4 @@
-// A6. Strict sub-window counter: the window cut into k counters; the oldest, of which only a part
+// Strict sub-window counter: the window cut into k counters; the oldest, of which only a part
 // lies within the window, counts in full.
 //
 //     d      d      d      d      d
@@ -19,8 +19,8 @@
 // Reload to other sub-windows: charge Debt() on a fresh state; that is as of now, so that nothing
 // comes back sooner than it would have.
 //
-// Cost: 16 + 4 * (k + 1) bytes a key, 16 + 8 * (k + 1) for limits above 2^32 - 1; a
-// sum over k + 1 numbers a call.
+// Cost: 8 + 4 * (k + 1) bytes a key, 8 + 8 * (k + 1) for limits above 2^31 - 1 (a forced charge may
+// reach twice the limit); a sum over k + 1 numbers a call.
 #pragma once
 
 #include <cstdint>
@@ -42,12 +42,12 @@ struct Limit {
   friend bool operator==(const Limit&, const Limit&) = default;
 };
 
-// Errors: limit negative or above 2^63 - 1; window as fixed_window.h; k outside 1 to 60.
+// Errors: limit negative; window as fixed_window.h; k outside 1 to 60.
 [[nodiscard]] absl::StatusOr<Limit> MakeLimit(std::int64_t limit, Duration window,
                                               int sub_windows = 16);
 
-// The state lies where its keeper has put it: `counts` has sub_windows + 1 numbers, counts[i %
-// size] is the sub-window number i. All zero: absent.
+// The state lies where its keeper has put it: `counts` has sub_windows + 1 numbers; sub-window
+// number i is counts[i % size]. All zero: absent.
 struct View {
   std::int64_t& newest;             // number of the newest sub-window that `counts` holds
   std::span<std::uint64_t> counts;  // the keeper may store them narrower

@@ -1,4 +1,4 @@
-// A1, the default. GCRA, the generic cell rate algorithm (ITU-T Recommendation I.371): a token
+// The default. GCRA, the generic cell rate algorithm (ITU-T Recommendation I.371): a token
 // bucket that keeps one instant instead of a count and a timestamp.
 //
 // For each key it keeps the theoretical arrival time (TAT): the instant at which all that was spent

@@ -47,8 +47,7 @@ TEST(TokenBucketTest, TicksAreTheFewestThatMakeTheIntervalWhole) {
 }
 
 TEST(TokenBucketTest, ALongBurstTakesACoarserTickRatherThanBeingRefused) {
-  // In eighths of a nanosecond 333/min with a burst of 100 years would not fit; in whole ones it
-  // does.
+  // 333/min with a burst of 100 years fits in whole nanoseconds, not in eighths of them.
   const Limit limit = Make(333, seconds{60}, 333ULL * 60 * 24 * 365 * 100);
   EXPECT_LT(limit.ticks_per_ns, 8);
   EXPECT_GE(limit.ticks_per_ns, 1);

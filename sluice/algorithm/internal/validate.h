@@ -1,5 +1,5 @@
-// The checks that several algorithms' MakeLimit share. Each message names the value, and says what
-// is possible.
+// The checks that several algorithms' MakeLimit share. Each message names the value found and the
+// values that are possible.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // One key under one limit, whatever the algorithm: the pure functions with a plain place for the
-// state, so that one test can hold all eight to the same rules. Copyable: what if the client came a
-// nanosecond earlier?
+// state, so that one test can hold all eight to the same rules. Copyable, so that a test can
+// ask what would have been a nanosecond earlier.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 // Random traces: a client of one key that spends, looks, takes back in any order, while the clock
-// goes on, and sometimes back. What it spent when, net of what was undone, is what the guarantees
-// are about.
+// goes on, and sometimes back. The guarantees speak of what it spent when, net of what was undone.
 #pragma once
 
 #include <cstdint>
