@@ -1,5 +1,5 @@
-// The committed sample of a real access log. The expected counts come from an independent model in
-// exact fractions.
+// The committed sample of a real access log. An independent model in exact fractions gave the
+// counts that are expected.
 #include <gtest/gtest.h>
 
 #include "tests/access_logs/log_replay.h"

@@ -30,8 +30,8 @@ struct OpenStore {
 
 struct StoreKind {
   std::string name;
-  // A fresh store that has room for at least `keys` keys (about twice as many slots), and for
-  // `concurrency_slots`.
+  // A fresh store with room for at least `keys` keys (about twice as many table slots), and for so
+  // many concurrency slots.
   std::function<OpenStore(std::uint64_t keys, std::uint32_t concurrency_slots, Now now)> open;
 };
 

@@ -77,8 +77,8 @@ TEST_P(StoreConformance, ConcurrencySlotsComeBackWhenReleased) {
   EXPECT_EQ(Remaining("10.0.0.1", limit), 100u);
 }
 
-// Two in flight for an address, ten for the host: what the address denies must not stay counted at
-// the host.
+// Two in flight for an address, ten for the host: what the address denies must not stay
+// counted at the host.
 TEST_P(StoreConformance, RequestDeniedByOneConcurrencyRuleHoldsNothingInTheOther) {
   const Registered& host = Register(Concurrency(10));
   const Registered& address = Register(Concurrency(2));

@@ -1,5 +1,5 @@
-// YAML of any kind: a tree within its bounds, or complaints at places that exist, in printable
-// text.
+// YAML of any kind: a tree within its bounds, or printable complaints at places
+// that exist.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

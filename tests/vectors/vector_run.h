@@ -17,8 +17,7 @@ class Subject {
   virtual ~Subject() = default;
 
   // One request: decides under every limit, charges all or none. A decision for each limit, in
-  // their order. Charges are numbered from 1 in the order in which they were made, by Acquire and
-  // Force alike.
+  // their order. Acquire and Force number their charges from 1, in the order in which they come.
   virtual std::vector<Decision> Acquire(std::uint64_t cost, Now now) = 0;
   virtual std::vector<Decision> Look(std::uint64_t cost, Now now) = 0;
   virtual std::vector<Decision> Force(std::uint64_t cost, Now now) = 0;
