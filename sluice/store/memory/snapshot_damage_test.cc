@@ -10,7 +10,7 @@
 #include "sluice/store/memory/internal/snapshot_bytes.h"
 #include "sluice/store/memory/internal/snapshot_file.h"
 #include "sluice/store/memory/internal/snapshot_limit.h"
-#include "sluice/store/memory/snapshot_fixture.h"
+#include "sluice/store/memory/testing/snapshot_fixture.h"
 
 namespace sluice {
 namespace {

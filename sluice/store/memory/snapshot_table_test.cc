@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "sluice/store/memory/internal/line_table.h"
-#include "sluice/store/memory/snapshot_fixture.h"
+#include "sluice/store/memory/testing/snapshot_fixture.h"
 
 namespace sluice {
 namespace {

@@ -1,6 +1,6 @@
 // What a store owes, over a restart: the same decisions, as if there had been none.
 
-#include "sluice/store/memory/snapshot_fixture.h"
+#include "sluice/store/memory/testing/snapshot_fixture.h"
 
 namespace sluice {
 namespace {

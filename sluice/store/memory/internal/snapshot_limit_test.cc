@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "sluice/store/memory/snapshot_fixture.h"
+#include "sluice/store/memory/testing/snapshot_fixture.h"
 
 namespace sluice::memory {
 namespace {
