@@ -26,7 +26,7 @@
 // lines one block and more (4 bytes an event in a log, 8 where costs vary).
 //
 // Keys must come from hash_key(): the table keeps no other part of them. Two keys that share 52
-// bits of the hash and a line are taken for one: about 1 in 10^15 new keys.
+// bits of the hash and a line are taken for one: about 2 in 10^15 new keys.
 #pragma once
 
 #include <cstddef>
@@ -111,7 +111,8 @@ class MemoryStore final : public Store {
   [[nodiscard]] const HashKey& hash_key() const;
 
   // At most 4095 limits at a time; ids of released ones come back once no state of theirs can
-  // matter any more. kResourceExhausted also for a log that would not fit in outside_bytes.
+  // matter any more. kResourceExhausted: too many limits; one key of it may need more than
+  // outside_bytes; max_slots is 0; or the system lacks the memory that the first such limit takes.
   absl::StatusOr<LimitId> Register(const Limit& limit) override;
   void Release(LimitId id, Now now) override;
 

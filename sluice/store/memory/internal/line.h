@@ -6,14 +6,13 @@
 //         which the word was written under (its class)
 //   word  the state, or where it lies; kBusy while its owner changes more than the word
 //
-// The rules of the dance, so that readers take no lock:
+// How a slot is read and changed, so that readers take no lock:
 //
 //   read    tag, word, tag again: a pair that belongs together, or "it is changing".
-//   change  of the word alone: compare-and-swap from what was read. A slot that was taken by
-//   another
-//           key in between has another word: a new instant lies after any that was dead or about to
-//           be, and a window's word holds another number. (An evicted key's word may come back by
-//           chance under a key of the same limit; then that key owes a unit too much.)
+//   change  of the word alone: compare-and-swap from what was read. A slot that another key took
+//           in between has another word: a new instant lies after any that was dead or about to
+//           be, and a window's word holds another number. (An evicted key's word may come back
+//           by chance under a key of the same limit; then that key owes a unit too much.)
 //   take    compare-and-swap of the word to kBusy, then look at the tag again, which cannot change
 //           any more; whoever has taken a slot is alone with it until Publish().
 //
@@ -114,8 +113,7 @@ class Slot {
 
 inline void PrefetchToWrite(const void* at) {
   __builtin_prefetch(at, 1);
-  // GCC 12 takes a function that does nothing but prefetch for one without effect, and leaves out
-  // the call.
+  // Else GCC 12 takes the function for one without effect and leaves out its calls.
   asm volatile("");
 }
 

@@ -43,14 +43,14 @@ struct LogImage {
 // The alternative is the one of the limit's keeper.
 using OutsideImage = std::variant<SmallState, StrictImage, LogImage>;
 
-// Copies the state. Requires that the caller has taken its slot. A log keeps its memory from image
-// to image.
+// Copies the state. Requires that the caller has taken its slot. Memory of a log in `image` is used
+// again for the next one.
 void CopyOut(BlockArena& arena, const Limit& limit, BlockNumber head, OutsideImage& image);
 
 // Units owed; `now` is the key's own.
 [[nodiscard]] std::uint64_t DebtOf(const Limit& limit, OutsideImage& image, Now now);
 
-// Makes a state of an image. 0: no block is left and none can be spared. A log that does not find
+// Makes a state of an image. 0: no block is left, and none can be freed. A log that does not find
 // room for all its events keeps the newest ones.
 [[nodiscard]] BlockNumber CopyIn(BlockArena& arena, OutsideStates& states, BlockSource& source,
                                  const Limit& limit, OutsideImage& image, Now now);

@@ -1,5 +1,4 @@
-// The states that lie in blocks: what a head block means under its limit, and the algorithms over
-// it.
+// The states that lie in blocks: what a head block means under its limit, and the algorithms on it.
 //
 //   small   one of the small states (sluice/algorithm/state.h) as it is, in the head
 //   strict  number of the newest sub-window, then the counters, 4 bytes each while twice the limit
@@ -24,7 +23,7 @@ namespace sluice::memory {
 class BlockSource {
  public:
   virtual ~BlockSource() = default;
-  // Makes at least one block free, whoever takes it. False: nothing can be spared just now.
+  // Makes at least one block free, whoever takes it. False: none can be freed just now.
   [[nodiscard]] virtual bool MakeFreeBlock(Now now) = 0;
 };
 
@@ -47,7 +46,7 @@ class OutsideStates {
   // How many blocks one key may need under `limit`, at the most.
   [[nodiscard]] static std::uint64_t MaxBlocks(const Limit& limit);
 
-  // The head of a state that owes nothing. 0: no block is left and none can be spared.
+  // The head of a state that owes nothing. 0: no block is left, and none can be freed.
   [[nodiscard]] BlockNumber Create(const Limit& limit, Now now);
   void Free(BlockNumber head) { arena_.GiveCircle(head); }
 
@@ -66,8 +65,7 @@ class OutsideStates {
   // The same in constant time: for a log that is not wholly over, all that it holds.
   [[nodiscard]] std::uint64_t DebtAtMost(const Limit& limit, BlockNumber head, Now now) const;
 
-  // Whether a state under `from` is one under `to` as it lies there (but for the size of the
-  // limit).
+  // Whether a state under `from` is one under `to` as it lies there; only the limit's size differs.
   [[nodiscard]] static bool SameShape(const Limit& from, const Limit& to);
   // A new state that owes `units`, at most the capacity. 0 as Create().
   [[nodiscard]] BlockNumber CreateOwing(const Limit& limit, std::uint64_t units, Now now);

@@ -1,10 +1,9 @@
-// Who gives way to whom.
+// Eviction: which slot a new key gets, and whose state gives way to it.
 //
 // A new key takes, in this order:
 //
-//   1. a slot whose key owes nothing, in its first line while that has fewer than two live keys,
-//   else
-//      in the emptier of its two lines: nothing is lost by it
+//   1. a slot whose key owes nothing: in its first line while that has fewer than two live keys,
+//      else in the emptier of its two lines; nothing is lost by it
 //   2. such a slot in its stash line
 //   3. of all these the slot whose key owes the fewest units: that is the least that can be lost
 //

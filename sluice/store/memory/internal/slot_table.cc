@@ -255,8 +255,7 @@ void SlotTable::FreeKeyIfIdle(Stripe& stripe, Number number) {
   free_key_ = number;
 }
 
-// There are as many keys as slots, and a key without a slot is free: a slot is never short of a
-// key.
+// There are as many keys as slots, and a key without slots is free: no slot lacks a key.
 bool SlotTable::TakeEntries(Number& held, Number* key) {
   const std::lock_guard lock(free_lock_);
   if (free_held_ == 0 && fresh_held_ == held_.size()) return false;

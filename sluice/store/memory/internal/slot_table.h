@@ -8,8 +8,7 @@
 // whose time to live is over come back when their key is met, or when room is needed.
 //
 // A receipt names a slot and its generation, which is counted up each time the slot is held: a
-// second release, or one that comes after the slot ran out, finds another generation and does
-// nothing.
+// second release, or one after the slot ran out, finds another generation and does nothing.
 //
 // Cost: about 100 bytes a held slot. A lock of one in 256 stripes a call; no allocation.
 #pragma once

@@ -5,8 +5,8 @@
 //            1, number, limit                    what a number in the tags behind it means
 //            2 + lines to skip, tag, state       an entry: a slot that owed something
 //
-// in the order of the lines, as bytes of snapshot_file.h. Limits and states: snapshot_limit.h,
-// snapshot_state.h.
+// in the order of the lines, as bytes of snapshot_file.h. The form of limits and states is in
+// snapshot_limit.h and snapshot_state.h.
 //
 // Writing goes through the table in stretches of some thousand lines. It takes no lock that a
 // request needs: a word is read as everybody reads it, and a state in blocks is copied while its
@@ -19,8 +19,8 @@
 // neighbouring ones of the new table, and the key's own line is one of them, whether it lay in its
 // first, its second or its stash line. So it is put in all of these. The copies in the wrong lines
 // harm nobody: a key is only found by 52 bits of another part of its hash, which no other key that
-// looks there has (but for 1 in 10^15). They take room until what they owe is over, and where there
-// is none the least debt gives way, as always.
+// looks there has (but for about 2 in 10^15). They take room until what they owe is over, and where
+// there is none the least debt gives way, as always.
 //
 // In a table of the same size there are no copies, and everything has room. Nor is anything lost
 // where the new table has a whole multiple of the old one's lines (LineTable::Open sees to that

@@ -47,8 +47,8 @@ class FileDescriptor {
   int fd_;
 };
 
-// Writes to `PATH.tmp`, which becomes PATH at Commit(). Who writes the same snapshot at the same
-// time, in this process or another one, waits for the one before.
+// Writes to `PATH.tmp`, which becomes PATH at Commit(). Whoever writes the same snapshot at the
+// same time, in this process or another one, waits for the one before.
 //
 // Errors: kPermissionDenied; kResourceExhausted: the disk is full; kUnavailable: all else. PATH is
 // as it was before then, and PATH.tmp is gone.
