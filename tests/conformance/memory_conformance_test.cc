@@ -1,12 +1,11 @@
 // The memory store through the suite.
 
-#include "sluice/store/memory/memory_store.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <string>
 
+#include "sluice/store/memory/memory_store.h"
 #include "tests/conformance/store_under_test.h"
 
 namespace sluice::conformance {
@@ -28,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(Memory, StoreConformance, testing::Values(StoreKind{"me
 
 // Half a million keys once each, through a table for a hundred thousand: no byte more than at the
 // start, and once they owe nothing nobody is forgotten for want of room any more.
-TEST(MemoryStoreTest, AFloodOfKeysTakesNoMemoryAndLeavesNoTrace) {
+TEST(MemoryFloodTest, AFloodOfKeysTakesNoMemoryAndLeavesNoTrace) {
   Now now{Time{std::chrono::hours{1}}, WallTime{std::chrono::hours{24}}};
   auto store = MemoryStore::Open({.max_keys = 100'000}, now);
   ASSERT_TRUE(store.ok()) << store.status();
