@@ -19,12 +19,12 @@ std::vector<LoggedRequest> SortedSample() {
   return log;
 }
 
-TEST(AccessLogSampleTest, FixedWindowInTheOrderOfTheFile) {
+TEST(AccessLogSampleTest, AFixedWindowAdmitsWhatTheModelDoesInTheOrderOfTheFile) {
   EXPECT_EQ(CountAllowed(Replay(Sample(), *fixed_window::MakeLimit(20, 1min))), 932);
   EXPECT_EQ(CountAllowed(Replay(Sample(), *fixed_window::MakeLimit(5, 1min))), 686);
 }
 
-TEST(AccessLogSampleTest, TokenBucketSortedByTime) {
+TEST(AccessLogSampleTest, ATokenBucketAdmitsWhatTheModelDoesSortedByTime) {
   EXPECT_EQ(CountAllowed(Replay(SortedSample(),
                                 *token_bucket::MakeLimit({.count = 10, .period = 1min}, 10))),
             924);
@@ -33,12 +33,12 @@ TEST(AccessLogSampleTest, TokenBucketSortedByTime) {
             809);
 }
 
-TEST(AccessLogSampleTest, SlidingLogSortedByTime) {
+TEST(AccessLogSampleTest, ASlidingLogAdmitsWhatTheModelDoesSortedByTime) {
   EXPECT_EQ(CountAllowed(Replay(SortedSample(), *sliding_window_log::MakeLimit(5, 1min, false))),
             686);
 }
 
-TEST(AccessLogSampleTest, SlidingCounterDecidesAsItsReferenceModel) {
+TEST(AccessLogSampleTest, ASlidingCounterDecidesAsItsReferenceModel) {
   const auto log = SortedSample();
   const auto decisions = Replay(log, *sliding_window_counter::MakeLimit(5, 1min));
   EXPECT_EQ(decisions, SlidingCounterModel(log, 5, 60));

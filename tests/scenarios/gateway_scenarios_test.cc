@@ -83,7 +83,7 @@ class GatewayScenario : public ::testing::TestWithParam<std::string> {
         EXPECT_NE(response.Field("RateLimit").find(";r=" + value), std::string::npos)
             << response.head;
       }
-      const auto wait = ParseSteps(value);
+      const auto wait = ParseDuration(value);
       if (name == "retry" && wait) {
         const auto seconds = std::chrono::ceil<std::chrono::seconds>(*wait).count();
         EXPECT_EQ(response.Field("Retry-After"), std::to_string(seconds));

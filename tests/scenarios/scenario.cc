@@ -42,7 +42,7 @@ class StepReader {
       if (words.empty()) Complain("a wait needs a step behind it");
     }
     if (words[0] == "clock" || words[0] == "finish" || words[0] == "undo") {
-      ReadDeed(words);
+      ReadCommand(words);
     } else {
       ReadRequest(words);
     }
@@ -53,12 +53,12 @@ class StepReader {
   [[noreturn]] void Complain(const std::string& what) const { Fail(path_, line_, what); }
 
   Duration DurationOf(const std::string& text) const {
-    const auto parsed = ParseSteps(text);
+    const auto parsed = ParseDuration(text);
     if (!parsed) Complain("not a duration: " + text);
     return *parsed;
   }
 
-  void ReadDeed(const std::vector<std::string>& words) {
+  void ReadCommand(const std::vector<std::string>& words) {
     if (words.size() != 2) Complain(words[0] + " takes one word");
     if (words[0] == "clock") {
       step_.kind = Step::Kind::kClock;
@@ -103,7 +103,7 @@ class StepReader {
 
 }  // namespace
 
-std::optional<Duration> ParseSteps(std::string_view text) {
+std::optional<Duration> ParseDuration(std::string_view text) {
   static constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {{"ns", 1},
                                                                          {"us", 1'000},
                                                                          {"ms", 1'000'000},

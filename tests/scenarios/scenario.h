@@ -13,8 +13,10 @@
 //   finish b1                                       the request is over: its slots come back
 //   undo b1                                         it did not take place
 //
-// A step is [+DURATION] [METHOD] [/target] [name=value ...] [xN] [as NAME] -> ANSWER [field=value
-// ...]. Names: `ip` (the peer), `host`, `header.X`, an identity that a rule's key uses, and `cost`,
+// A step is
+//   [+DURATION] [METHOD] [/target] [name=value ...] [xN] [as NAME] -> ANSWER [field=value ...]
+//
+// Names: `ip` (the peer), `host`, `header.X`, an identity that a rule's key uses, and `cost`,
 // which goes into the header that a rule takes its cost from. Answers: allow, delay, limit, never,
 // missing, deny. Fields: remaining, retry, reset, delay (durations; `never`, `unknown`), rule.
 //
@@ -58,7 +60,7 @@ struct Scenario {
 Scenario ReadScenario(const std::string& path);
 std::vector<std::string> ScenarioFiles();
 
-// "100ms", "1.5s" is not one: whole numbers of ns, us, ms, s, min, h, d, added up.
-std::optional<Duration> ParseSteps(std::string_view text);
+// "100ms", "1h30min": whole numbers of ns, us, ms, s, min, h, d, added up; nullopt for "1.5s".
+std::optional<Duration> ParseDuration(std::string_view text);
 
 }  // namespace sluice::testing

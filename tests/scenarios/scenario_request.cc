@@ -59,7 +59,7 @@ ScenarioRequest RequestOf(const Scenario& scenario, const Step& step, const Rule
 std::string Expected(const Step& step) {
   std::string text = step.answer;
   for (const auto& [name, value] : step.expected) {
-    const auto duration = ParseSteps(value);
+    const auto duration = ParseDuration(value);
     text += " " + name + "=" + (name != "rule" && duration ? DurationText(*duration) : value);
   }
   return text;

@@ -50,8 +50,8 @@ struct Step {
 struct Vector {
   std::string id;
   std::string note;
-  bool later =
-      false;  // needs an operation that this version does not have; has no limits, no steps
+  // Needs an operation that this version does not have; has no limits, no steps.
+  bool later = false;
   std::vector<Limit> limits;  // several: all are charged, or none
   std::vector<Step> steps;
 };
