@@ -23,8 +23,8 @@ TEST(HousekeepingTest, DoesEachChoreAgainAndAgain) {
                                    {.every = 2ms, .work = [&] {
                                       if (!other_done.exchange(true)) other.set_value();
                                     }}});
-  often.get_future().wait();
-  other.get_future().wait();
+  EXPECT_EQ(often.get_future().wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(other.get_future().wait_for(20s), std::future_status::ready);
 }
 
 TEST(HousekeepingTest, EndsAtOnceWhateverTheIntervals) {
