@@ -1,5 +1,4 @@
-// sluice check: errors and warnings of a configuration, by the code that also serves start and
-// reload.
+// sluice check: errors and warnings of a configuration, by the code that start and reload use.
 #include <iostream>
 #include <memory>
 #include <string>

@@ -12,6 +12,7 @@
 #include "apps/sluice/demo.h"
 #include "sluice/base/log.h"
 #include "sluice/config/load.h"
+#include "sluice/config/report.h"
 #include "sluice/server/server.h"
 
 namespace sluice::app {
@@ -48,23 +49,23 @@ class Signals {
 
 int Serve(config::LoadResult loaded, Server::Loader loader, const std::string& welcome) {
   std::cerr << loaded.diagnostics.Text() << std::flush;
-  if (!loaded.config) return kFailed;
+  if (!loaded.config) return config::kExitFailed;
   if (!loaded.config->gateway && !loaded.config->admin) {
     std::cerr << "sluice: the configuration opens no door; add `gateway` or `admin`\n";
-    return kFailed;
+    return config::kExitFailed;
   }
   log::Configure(loaded.config->log.level, loaded.config->log.format);
   Signals signals;
   auto server = Server::Start(*std::move(loaded.config), std::move(loader));
   if (!server.ok()) {
     std::cerr << "sluice: " << server.status().message() << "\n";
-    return kFailed;
+    return config::kExitFailed;
   }
   std::cout << welcome << std::flush;
   signals.ServeUntilTheEnd(**server);
   (*server)->Stop();
   log::Info("stopped");
-  return kDone;
+  return config::kExitDone;
 }
 
 int ServeFile(const std::string& path) {
@@ -76,7 +77,7 @@ int ServeDemo() {
   auto demo = Demo::Start();
   if (!demo.ok()) {
     std::cerr << "sluice: " << demo.status().message() << "\n";
-    return kFailed;
+    return config::kExitFailed;
   }
   const auto load = [text = (*demo)->config()](std::uint64_t generation) {
     return config::LoadText("demo", text, ".", generation);

@@ -38,9 +38,9 @@ Report Check(const std::string& path, const CheckOptions& options) {
   const std::size_t rules = result.config ? result.config->rules->rules().size() : 0;
   Report report;
   if (!result.config) {
-    report.exit_code = 2;
+    report.exit_code = kExitFailed;
   } else if (options.strict && result.diagnostics.warnings() > 0) {
-    report.exit_code = 1;
+    report.exit_code = kExitWarned;
   }
   if (options.json) {
     report.text = Json(path, result, rules);

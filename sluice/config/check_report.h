@@ -4,7 +4,7 @@
 //    "problems": [{"severity": "error", "file": "sluice.yaml", "line": 14, "column": 14,
 //                  "message": "`burst` must be at least 1, got 0", "hint": "..."}]}
 //
-// In a problem with the file as a whole, line and column are 0. Fields may be added, none is taken
+// A problem with the file as a whole has line and column 0. Fields may be added, none is taken
 // away.
 #pragma once
 

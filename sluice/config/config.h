@@ -14,8 +14,6 @@
 
 namespace sluice::config {
 
-using namespace std::chrono_literals;
-
 // HOST:PORT as written; an IPv6 host without its brackets.
 struct Endpoint {
   std::string host;
@@ -25,15 +23,21 @@ struct Endpoint {
 
 struct GatewaySettings {
   Endpoint listen;
-  Endpoint upstream;                // from `upstream: http://HOST[:PORT]`
-  Duration connect_timeout = 2s;    // to the upstream
-  Duration response_timeout = 60s;  // until the upstream's answer begins, and between its parts
-  Duration idle_timeout = 60s;      // of a client's kept connection between requests
-  Duration header_timeout = 10s;    // from a request's first byte to the end of its head
-  Duration body_timeout = 30s;      // for a request's body to go on; to skip all of a refused one
-  Duration write_timeout = 60s;     // for a client that reads nothing of its answer
-  Duration upstream_idle_timeout = 30s;  // of a kept connection to the upstream
-  Duration drain = 10s;                  // at shutdown, for what is in flight
+  Endpoint upstream;                                   // from `upstream: http://HOST[:PORT]`
+  Duration connect_timeout = std::chrono::seconds{2};  // to the upstream; also for a free one
+  Duration response_timeout =
+      std::chrono::seconds{60};  // until the upstream's answer begins, and between its parts
+  Duration idle_timeout =
+      std::chrono::seconds{60};  // of a client's kept connection between requests
+  Duration header_timeout =
+      std::chrono::seconds{10};  // from a request's first byte to the end of its head
+  Duration body_timeout =
+      std::chrono::seconds{30};  // for a request's body to go on; to skip all of a refused one
+  Duration write_timeout =
+      std::chrono::seconds{60};  // for a client that reads nothing of its answer
+  Duration upstream_idle_timeout =
+      std::chrono::seconds{30};               // of a kept connection to the upstream
+  Duration drain = std::chrono::seconds{10};  // at shutdown, for what is in flight
   friend bool operator==(const GatewaySettings&, const GatewaySettings&) = default;
 };
 
@@ -46,7 +50,7 @@ struct AdminSettings {
 struct MemorySettings {
   std::uint64_t max_keys = 1'000'000;
   std::string snapshot;  // path, relative to the file's folder; empty: none
-  Duration snapshot_every = 60s;
+  Duration snapshot_every = std::chrono::seconds{60};
   friend bool operator==(const MemorySettings&, const MemorySettings&) = default;
 };
 

@@ -104,12 +104,17 @@ std::vector<Diagnostic> Diagnostics::Sorted() const {
   return sorted;
 }
 
+std::string Diagnostics::PlaceOf(const Location& location) const {
+  const std::string& name = files_[location.file].name;
+  if (location.line == 0) return name;
+  return fmt::format("{}:{}:{}", name, location.line, location.column);
+}
+
 void Diagnostics::AppendOne(const Diagnostic& diagnostic, std::string& out) const {
   const Location& at = diagnostic.location;
   const File& file = files_[at.file];
-  out += file.name;
-  if (at.line > 0) out += fmt::format(":{}:{}", at.line, at.column);
-  out += fmt::format(": {}: {}\n", diagnostic.severity == Severity::kError ? "error" : "warning",
+  out += fmt::format("{}: {}: {}\n", PlaceOf(at),
+                     diagnostic.severity == Severity::kError ? "error" : "warning",
                      diagnostic.message);
   if (at.line > 0 && static_cast<std::size_t>(at.line) <= file.lines.size()) {
     AppendSource(file.lines[static_cast<std::size_t>(at.line) - 1], at, out);

@@ -60,6 +60,8 @@ class Diagnostics {
   [[nodiscard]] std::size_t errors() const { return errors_; }
   [[nodiscard]] std::size_t warnings() const { return all_.size() - errors_; }
   [[nodiscard]] const std::string& FileName(FileId file) const { return files_[file].name; }
+  // "rules/api.yaml:14:14"; the name alone for the file as a whole.
+  [[nodiscard]] std::string PlaceOf(const Location& location) const;
 
   // In the order of their places.
   [[nodiscard]] std::vector<Diagnostic> Sorted() const;
@@ -81,8 +83,7 @@ class Diagnostics {
   std::size_t errors_ = 0;
 };
 
-// What a user wrote, fit to stand in a message: in backticks, control characters escaped, cut when
-// long.
+// What a user wrote, fit for a message: in backticks, control characters escaped, cut when long.
 [[nodiscard]] std::string Quoted(std::string_view text);
 
 // "1 error", "2 errors".

@@ -9,11 +9,11 @@
 
 #include <algorithm>
 #include <exception>
-#include <fstream>
 #include <sstream>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "sluice/config/read_file.h"
 #include "sluice/config/source_text.h"
 
 namespace sluice::config {
@@ -148,8 +148,9 @@ class TreeBuilder : public YAML::EventHandler {
     frame.node = NodeAt(mark, tag);
     frame.node.kind = kind;
     frame.anchor = anchor;
-    if (frames_.size() >= static_cast<std::size_t>(kMaxDepth)) {
-      return GiveUp(frame.node.location, fmt::format("nested more than {} deep", kMaxDepth), "");
+    if (frames_.size() >= static_cast<std::size_t>(kMaxDocumentDepth)) {
+      return GiveUp(frame.node.location, fmt::format("nested more than {} deep", kMaxDocumentDepth),
+                    "");
     }
     frames_.push_back(std::move(frame));
   }
@@ -209,8 +210,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   bool Spend(std::size_t weight, Location at) {
     weight_ += weight;
-    if (weight_ <= kMaxNodes) return true;
-    GiveUp(at, fmt::format("more than {} values", kMaxNodes),
+    if (weight_ <= kMaxDocumentNodes) return true;
+    GiveUp(at, fmt::format("more than {} values", kMaxDocumentNodes),
            anchors_.empty() ? "" : "aliases count for all that they stand for");
     return false;
   }
@@ -262,7 +263,7 @@ void ComplainFor(const YAML::Exception& error, const SourceText& source, const T
   const int line = error.mark.line;
   const Location at = source.At(line, error.mark.column);
   if (dynamic_cast<const YAML::DeepRecursion*>(&error) != nullptr) {
-    return diagnostics.Error(at, fmt::format("nested more than {} deep", kMaxDepth));
+    return diagnostics.Error(at, fmt::format("nested more than {} deep", kMaxDocumentDepth));
   }
   if (source.IndentedByTab(line) || (line > 0 && source.IndentedByTab(line - 1))) {
     const int tabbed = source.IndentedByTab(line) ? line : line - 1;
@@ -327,7 +328,7 @@ std::optional<Node> ParseDocument(std::string_view name, std::string_view text,
 }
 
 std::optional<Node> ReadDocument(const std::string& path, Diagnostics& diagnostics) {
-  const auto text = ReadFile(path, kMaxBytes, std::nullopt, diagnostics);
+  const auto text = ReadFile(path, kMaxDocumentBytes, std::nullopt, diagnostics);
   return text ? ParseDocument(path, *text, diagnostics) : std::nullopt;
 }
 

@@ -6,8 +6,9 @@
 // itself, quotes that are never closed, tabs as indentation, an empty file, bytes that are no
 // UTF-8. Windows line ends and a byte order mark are fine.
 //
-// Bounds: kMaxBytes, kMaxDepth, and kMaxNodes after aliases are resolved, so that no file, however
-// small ("billion laughs"), takes more than a second or some tens of megabytes.
+// Bounds: kMaxDocumentBytes, kMaxDocumentDepth, and kMaxDocumentNodes after aliases are resolved,
+// so that no file, however small ("billion laughs"), takes more than a second or some tens of
+// megabytes.
 //
 // The YAML library throws; nothing leaves this file.
 #pragma once
@@ -22,9 +23,9 @@
 
 namespace sluice::config {
 
-inline constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
-inline constexpr int kMaxDepth = 32;
-inline constexpr std::size_t kMaxNodes = 200'000;  // long texts count for several
+inline constexpr std::size_t kMaxDocumentBytes = std::size_t{1} << 20;
+inline constexpr int kMaxDocumentDepth = 32;
+inline constexpr std::size_t kMaxDocumentNodes = 200'000;  // long texts count for several
 
 enum class NodeKind : std::uint8_t { kNull, kText, kList, kMap };
 
@@ -55,10 +56,5 @@ std::optional<Node> ParseDocument(std::string_view name, std::string_view text,
 
 // The same for a file on disk.
 std::optional<Node> ReadDocument(const std::string& path, Diagnostics& diagnostics);
-
-// The bytes of a file of at most `max_bytes`; else a complaint about the file as a whole, or, when
-// it is named in another file, at `named_at`.
-std::optional<std::string> ReadFile(const std::string& path, std::size_t max_bytes,
-                                    std::optional<Location> named_at, Diagnostics& diagnostics);
 
 }  // namespace sluice::config

@@ -157,7 +157,7 @@ TEST(DocumentTest, NoFileIsTooMuch) {
   for (int i = 0; i < 10'000; ++i) long_text += "*a,";
   EXPECT_NE(Complaints(long_text + "]\n").find("more than 200000 values"), std::string::npos);
 
-  EXPECT_EQ(Complaints(std::string(kMaxBytes + 1, ' ')),
+  EXPECT_EQ(Complaints(std::string(kMaxDocumentBytes + 1, ' ')),
             "0:0 the file has 1048577 bytes; the most is 1048576\n");
 }
 

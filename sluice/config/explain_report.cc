@@ -152,10 +152,10 @@ std::string Json(const LimitRequest& request, const RuleSet::Caller& caller,
 
 Report Explain(const std::string& path, const ExplainOptions& options) {
   const LoadResult result = Load(path, 1);
-  if (!result.config) return {.text = result.diagnostics.Text(), .exit_code = 2};
+  if (!result.config) return {.text = result.diagnostics.Text(), .exit_code = kExitFailed};
   Asked asked;
   if (const std::string fault = Read(options, asked); !fault.empty()) {
-    return {.text = fmt::format("error: {}\n", fault), .exit_code = 2};
+    return {.text = fmt::format("error: {}\n", fault), .exit_code = kExitFailed};
   }
   const RuleSet& rules = *result.config->rules;
   const RuleSet::Caller caller = rules.Identify(asked.request);

@@ -19,8 +19,7 @@
 namespace sluice::config {
 
 struct ExplainOptions {
-  // METHOD TARGET, or the target alone for GET. The target may be a whole URL, which names the
-  // host.
+  // METHOD TARGET, or the target alone for GET. A target that is a whole URL names the host, too.
   std::string request;
   std::vector<std::string> headers;     // "Name: value"
   std::string peer = "127.0.0.1";       // who holds the connection
@@ -28,8 +27,7 @@ struct ExplainOptions {
   bool json = false;
 };
 
-// What is wrong with the options is told as "error: ..." with exit code 2, like what is wrong with
-// the file.
+// What is wrong with the options is told as "error: ..." with kExitFailed, as for the file.
 Report Explain(const std::string& path, const ExplainOptions& options);
 
 }  // namespace sluice::config

@@ -43,8 +43,8 @@ void ReadOffset(const Value& offset, AlgorithmOptions& options) {
   }
 }
 
-// What the algorithm itself has against the numbers. Its message begins with the field's name; it
-// stands at that field where it was written, else at `limit`.
+// Turns the algorithm's own refusal into a complaint. The message begins with a field's name: the
+// complaint is about that field where it was written, else about `limit`.
 std::optional<Limit> Accept(absl::StatusOr<Limit> made, const Value& limit, const Fields& fields) {
   if (made.ok()) return *std::move(made);
   std::string message(made.status().message());

@@ -9,6 +9,7 @@
 #include "sluice/config/document.h"
 #include "sluice/config/fields.h"
 #include "sluice/config/plan_file.h"
+#include "sluice/config/read_file.h"
 #include "sluice/config/rule_reader.h"
 #include "sluice/config/settings_reader.h"
 #include "sluice/config/source_names.h"

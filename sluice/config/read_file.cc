@@ -1,11 +1,11 @@
+#include "sluice/config/read_file.h"
+
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-
-#include "sluice/config/document.h"
 
 namespace sluice::config {
 

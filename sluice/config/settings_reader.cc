@@ -17,7 +17,7 @@ constexpr Duration kLongest = 24h;  // of a timeout
 
 // HOST:PORT; `fallback_port` where there is none, or none is allowed without it.
 std::optional<Endpoint> ParseEndpoint(std::string_view text,
-                                      std::optional<std::uint16_t> fallback) {
+                                      std::optional<std::uint16_t> fallback_port) {
   std::string_view host = text;
   std::string_view port;
   if (text.starts_with('[')) {
@@ -32,8 +32,8 @@ std::optional<Endpoint> ParseEndpoint(std::string_view text,
   const bool bad = host.empty() || host.find_first_of("/@?# \t[]") != host.npos;
   if (bad) return std::nullopt;
   if (port.empty()) {
-    if (!fallback) return std::nullopt;
-    return Endpoint{std::string(host), *fallback};
+    if (!fallback_port) return std::nullopt;
+    return Endpoint{std::string(host), *fallback_port};
   }
   port.remove_prefix(1);
   Endpoint endpoint{.host = std::string(host)};

@@ -37,10 +37,10 @@ std::string WithPlainLineEnds(std::string_view bytes) {
 }  // namespace
 
 SourceText::SourceText(std::string_view name, std::string_view bytes, Diagnostics& diagnostics) {
-  if (bytes.size() > kMaxBytes) {
+  if (bytes.size() > kMaxDocumentBytes) {
     file_ = diagnostics.AddFile(name, "");
     diagnostics.Error({file_, 0, 0}, fmt::format("the file has {} bytes; the most is {}",
-                                                 bytes.size(), kMaxBytes));
+                                                 bytes.size(), kMaxDocumentBytes));
     usable_ = false;
     return;
   }

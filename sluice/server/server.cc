@@ -36,12 +36,10 @@ net::HostPort HostPortOf(const config::Endpoint& endpoint) {
 // One line each, so that a reload that fails tells everything, in either format of the log.
 void LogDiagnostics(const config::Diagnostics& diagnostics) {
   for (const config::Diagnostic& told : diagnostics.Sorted()) {
-    const config::Location at = told.location;
-    const std::string place = diagnostics.FileName(at.file) + ":" + std::to_string(at.line) + ":" +
-                              std::to_string(at.column);
     const bool error = told.severity == config::Severity::kError;
-    log::Write(error ? log::Level::kError : log::Level::kWarning, "configuration",
-               {{"at", place}, {"what", told.message}, {"hint", told.hint}});
+    log::Write(
+        error ? log::Level::kError : log::Level::kWarning, "configuration",
+        {{"at", diagnostics.PlaceOf(told.location)}, {"what", told.message}, {"hint", told.hint}});
   }
 }
 
