@@ -42,6 +42,20 @@ TEST(ReadmeTest, ItsConfigurationLoadsWithoutAWarning) {
   }
 }
 
+TEST(ReadmeTest, ItsSampleErrorIsWhatTheParserSays) {
+  const std::string page = Page("README.md");
+  std::string broken = Blocks(page, "yaml").at(0);
+  const std::size_t burst = broken.find("burst: 20", broken.find("name: api"));
+  ASSERT_NE(burst, std::string::npos);
+  broken.replace(burst, 9, "burst: 0");
+  const std::string told =
+      config::LoadText("sluice.yaml", broken, SLUICE_SOURCE_DIR "/docs/examples", 1)
+          .diagnostics.Text();
+  std::size_t end = 0;
+  for (int line = 0; line < 4; ++line) end = told.find('\n', end) + 1;
+  EXPECT_NE(page.find(told.substr(0, end)), std::string::npos) << told;
+}
+
 TEST(ReadmeTest, TheFilesThatPagesPointToAreThere) {
   const std::regex link(R"(\]\(([^)#:]+)\))");
   for (const char* name : {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"}) {
