@@ -5,8 +5,8 @@
 //   GET /metrics    Prometheus text format
 //   GET /v1/rules   the rules in force, in order, as JSON
 //
-// Runs on an event loop of its own, so that it answers while the doors are busy. Listens where it
-// is told to; by default that is the loopback address.
+// Runs on an event loop of its own, so that it answers while the doors are busy. It has no
+// password: let it listen on the loopback address.
 #pragma once
 
 #include <functional>

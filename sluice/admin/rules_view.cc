@@ -49,16 +49,9 @@ json::object LimitJson(const RuleLimit& limit) {
   return object;
 }
 
-std::string_view MissingName(OnMissingKey choice) {
-  switch (choice) {
-    case OnMissingKey::kDeny:
-      return "deny";
-    case OnMissingKey::kSkip:
-      return "skip";
-    case OnMissingKey::kFallback:
-      return "fallback";
-  }
-  return "";
+std::string OnMissingKeyText(const Rule& rule) {
+  if (rule.on_missing_key == OnMissingKey::kFallback) return rule.fallback.label;
+  return rule.on_missing_key == OnMissingKey::kSkip ? "skip" : "deny";
 }
 
 json::object RuleJson(const Rule& rule) {
@@ -76,9 +69,7 @@ json::object RuleJson(const Rule& rule) {
   json::array key;
   for (const Source& source : rule.key) key.emplace_back(source.label);
   object["key"] = std::move(key);
-  object["on_missing_key"] = rule.on_missing_key == OnMissingKey::kFallback
-                                 ? rule.fallback.label
-                                 : std::string(MissingName(rule.on_missing_key));
+  object["on_missing_key"] = OnMissingKeyText(rule);
   json::array limits;
   for (const RuleLimit& limit : rule.limits) limits.emplace_back(LimitJson(limit));
   object["limits"] = std::move(limits);

@@ -1,7 +1,5 @@
 #include "sluice/server/gateway_options.h"
 
-#include "sluice/telemetry/prometheus.h"
-
 namespace sluice {
 
 gateway::GatewayOptions GatewayOptionsOf(const config::Config& config) {
@@ -23,22 +21,6 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config) {
   options.header_fields = config.bounds.header_fields;
   options.rate_limit_fields = config.headers.draft_11;
   return options;
-}
-
-void WriteGatewayMetrics(const gateway::Gateway::Counters& counters, std::string& out) {
-  PrometheusWriter writer(out);
-  writer.Single("sluice_gateway_requests_total", "counter", "Requests that the gateway read.",
-                counters.requests);
-  writer.Single("sluice_gateway_upstream_errors_total", "counter",
-                "Requests that ended with 502 or 504, or were broken off by the upstream.",
-                counters.upstream_errors);
-  writer.Single("sluice_gateway_retries_total", "counter",
-                "Requests sent once more because a kept connection had died unused.",
-                counters.retries);
-  writer.Single("sluice_gateway_client_left_total", "counter",
-                "Clients that left before their answer ended.", counters.client_left);
-  writer.Single("sluice_gateway_connections", "gauge", "Connections of clients, open now.",
-                counters.connections);
 }
 
 }  // namespace sluice

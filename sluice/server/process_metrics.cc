@@ -35,6 +35,22 @@ void WriteStoreMetrics(const MemoryStats& stats, std::string& out) {
                 stats.concurrency_slots_used);
 }
 
+void WriteGatewayMetrics(const gateway::Gateway::Counters& counters, std::string& out) {
+  PrometheusWriter writer(out);
+  writer.Single("sluice_gateway_requests_total", "counter", "Requests that the limiter decided on.",
+                counters.requests);
+  writer.Single("sluice_gateway_upstream_errors_total", "counter",
+                "Requests that ended with 502, 503 or 504, or were broken off by the upstream.",
+                counters.upstream_errors);
+  writer.Single("sluice_gateway_retries_total", "counter",
+                "Requests sent once more because a kept connection had died unused.",
+                counters.retries);
+  writer.Single("sluice_gateway_client_left_total", "counter",
+                "Clients that left before their answer ended.", counters.client_left);
+  writer.Single("sluice_gateway_connections", "gauge", "Connections of clients, open now.",
+                counters.connections);
+}
+
 void WriteServerMetrics(const ReloadCounts& reloads, std::uint64_t generation, bool draining,
                         std::string_view node, std::string& out) {
   PrometheusWriter writer(out);

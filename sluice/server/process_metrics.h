@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "sluice/store/memory/memory_store.h"
+#include "sluice/transport/gateway/gateway.h"
 
 namespace sluice {
 
@@ -14,7 +15,9 @@ struct ReloadCounts {
   std::uint64_t failed = 0;
 };
 
+// All of these append.
 void WriteStoreMetrics(const MemoryStats& stats, std::string& out);
+void WriteGatewayMetrics(const gateway::Gateway::Counters& counters, std::string& out);
 // `node` is node.name; it may be empty.
 void WriteServerMetrics(const ReloadCounts& reloads, std::uint64_t generation, bool draining,
                         std::string_view node, std::string& out);

@@ -1,5 +1,4 @@
-// The one place that knows every part: builds them from a configuration, starts them, reloads the
-// rules, drains.
+// The one place that knows every part: builds, starts and drains them, reloads the rules.
 //
 //   config file ──> Config ──┬─> MemoryStore, SystemClock, Metrics        one of each
 //                            ├─> Limiter, ThreadMetrics                   one for each event loop
@@ -8,8 +7,8 @@
 //
 // Reload: the file is read again by the same code. When it has an error, everything stays as it is.
 // Else each loop gets the new rules by a posted task; requests that are under way end under the
-// rules they met. Settings other than rules, plans, identities and the log's level take effect at
-// the next start; the log says so when they changed.
+// rules they met. Settings other than rules, plans, identities, attributes, the region and the log
+// take effect at the next start; the log says so when they changed.
 //
 // Thread-safety: all functions from one thread, which is none of the loops'.
 #pragma once

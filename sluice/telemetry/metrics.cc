@@ -14,6 +14,7 @@ static_assert(kAllVerdicts.size() == kRuleVerdicts);
 constexpr std::array kAllAnswers = {Answer::kAllowed,         Answer::kDelayed,
                                     Answer::kLimited,         Answer::kNeverPasses,
                                     Answer::kMissingIdentity, Answer::kDenied};
+static_assert(kAllAnswers.size() == kAnswers);
 
 RuleVerdict VerdictOf(const Outcome& outcome, const RuleResult& result) {
   if (result.rule->mode == RuleMode::kShadow && outcome.Violated(result)) {

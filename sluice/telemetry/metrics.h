@@ -35,6 +35,7 @@ enum class RuleVerdict : std::uint8_t {
   kShadowLimited,  // a shadow rule that would have denied
 };
 inline constexpr std::size_t kRuleVerdicts = 7;
+inline constexpr std::size_t kAnswers = 6;  // values of Answer
 [[nodiscard]] std::string_view Name(RuleVerdict verdict);
 
 class ThreadMetrics;
@@ -47,8 +48,7 @@ class Metrics {
   // One for each thread that decides; lives as long as this.
   ThreadMetrics& AddThread();
 
-  // From now on the series of these rules are shown; those of rules that are gone are shown no
-  // more.
+  // From now on the series of these rules are shown, and no others.
   void Show(const RuleSet& rules);
 
   // In the Prometheus text format, after what `out` holds.
@@ -89,7 +89,7 @@ class ThreadMetrics final : public Observer {
   };
   using RuleCounters = std::array<Counter, kRuleVerdicts>;
 
-  std::array<Counter, 6> answers_;            // by Answer
+  std::array<Counter, kAnswers> answers_;     // by Answer
   std::vector<RuleCounters*> by_rule_index_;  // of the rules in force on this thread
 
   mutable std::mutex mutex_;  // guards the map's shape, not the counters
