@@ -5,7 +5,6 @@
 
 #include "sluice/base/int128.h"
 
-
 namespace sluice::testing {
 namespace {
 
@@ -65,7 +64,7 @@ std::vector<bool> SlidingCounterModel(const std::vector<LoggedRequest>& log, std
     }
     const std::int64_t elapsed = std::max<std::int64_t>(at - counters.window * window_seconds, 0);
     const Int128 estimate = Int128{counters.previous} * (window_seconds - elapsed) +
-                                  Int128{counters.current + 1} * window_seconds;
+                            Int128{counters.current + 1} * window_seconds;
     const bool allowed = estimate <= Int128{limit} * window_seconds;
     if (allowed) ++counters.current;
     decisions.push_back(allowed);
