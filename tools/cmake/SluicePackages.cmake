@@ -5,9 +5,8 @@ find_package(absl REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
-find_package(OpenSSL REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(Boost 1.81 REQUIRED COMPONENTS json url)
+find_package(Boost 1.81 REQUIRED COMPONENTS json)
 
 # Running needs neither: a preset that builds tests asks for them (SLUICE_NEED_TESTS), any other
 # leaves out what is not there.
