@@ -138,7 +138,7 @@ inline std::int64_t Increment(const Limit& limit, std::uint64_t cost) {
   if (cost == 1) return limit.interval;
   if (limit.units == 1) return static_cast<std::int64_t>(cost) * limit.interval;
   return static_cast<std::int64_t>(
-      internal::CeilDiv(internal::Uint128{cost} * limit.period_ticks, limit.units));
+      internal::CeilDiv(Uint128{cost} * limit.period_ticks, limit.units));
 }
 
 inline Step<State> Decide(const Limit& limit, State state, std::uint64_t cost, Time now) {

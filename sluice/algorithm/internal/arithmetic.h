@@ -1,4 +1,4 @@
-// Integers wider than 64 bits, and divisions that say how they round.
+// Arithmetic of integers that says how it rounds and where it stops.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,6 @@
 #include "sluice/base/time.h"
 
 namespace sluice::internal {
-
-using ::sluice::Int128;
-using ::sluice::Uint128;
 
 inline constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::uint64_t kMaxUint64 = std::numeric_limits<std::uint64_t>::max();
