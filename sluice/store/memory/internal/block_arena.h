@@ -4,10 +4,10 @@
 //   slot: | tag | 0x80000001 : number of the head block |
 //                                      |
 //                          head block --> block --> block --+       a circle of blocks, each with
-//                               ^---------------------------+       31 units of 4 bytes and a link
+//                               ^---------------------------+       31 cells of 4 bytes and a link
 //
 // A circle, because a whole state is then given back in constant time, however long it is. What the
-// units mean is the keeper's (outside_state.h, event_log.h).
+// cells mean is the keeper's (outside_state.h, event_log.h).
 //
 // Whoever has taken the slot (line.h) is alone with its blocks. Only a head's owner, the number of
 // its slot, may be read by others: that is how the hand that looks for room finds the slot.
@@ -25,11 +25,11 @@
 
 namespace sluice::memory {
 
-inline constexpr int kUnitsPerBlock = 31;
+inline constexpr int kCellsPerBlock = 31;
 
 struct alignas(128) Block {
   std::uint32_t next;  // in the circle
-  std::uint32_t units[kUnitsPerBlock];
+  std::uint32_t cells[kCellsPerBlock];
 };
 static_assert(sizeof(Block) == 128);
 
@@ -51,11 +51,11 @@ class BlockArena {
   // Takes the memory, at the first call. kResourceExhausted: the system does not have it.
   absl::Status Open();
 
-  // A block that is a circle by itself, all units 0; or none.
+  // A block that is a circle by itself, all cells 0; or none.
   [[nodiscard]] BlockNumber Take();
   // Gives back the circle of `head`, in constant time.
   void GiveCircle(BlockNumber head);
-  // Gives back all of the circle but one block, which is then a circle by itself, all units 0, with
+  // Gives back all of the circle but one block, which is then a circle by itself, all cells 0, with
   // the owner that `head` had; in constant time. It need not be `head`.
   [[nodiscard]] BlockNumber KeepOne(BlockNumber head);
   // Gives back one block that was taken out of the circle of `head`.
@@ -83,7 +83,7 @@ class BlockArena {
   [[nodiscard]] std::size_t bytes() const { return block_pages_.size() + side_pages_.size(); }
 
  private:
-  // What belongs to a block, but must not be mistaken for its units.
+  // What belongs to a block, but must not be mistaken for its cells.
   struct Side {
     std::atomic<std::uint32_t> owner;  // slot's number + 1; 0: no head
     std::uint32_t blocks;              // in the circle, of a head

@@ -17,25 +17,25 @@ void EventLog::Init(BlockArena& arena, BlockNumber head) {
 }
 
 std::uint32_t EventLog::Capacity(BlockNumber block) const {
-  constexpr std::uint32_t kInHead = sizeof(HeadBlock::units) / sizeof(std::uint32_t);
-  const std::uint32_t units = block == head_ ? kInHead : kUnitsPerBlock;
-  return weighted_ ? units / 2 : units;
+  constexpr std::uint32_t kInHead = sizeof(HeadBlock::cells) / sizeof(std::uint32_t);
+  const std::uint32_t cells = block == head_ ? kInHead : kCellsPerBlock;
+  return weighted_ ? cells / 2 : cells;
 }
 
-std::uint32_t* EventLog::Unit(BlockNumber block, std::uint32_t at) const {
-  std::uint32_t* const units = block == head_ ? Head().units : arena_.at(block).units;
-  return units + (weighted_ ? 2 * at : at);
+std::uint32_t* EventLog::Cell(BlockNumber block, std::uint32_t at) const {
+  std::uint32_t* const cells = block == head_ ? Head().cells : arena_.at(block).cells;
+  return cells + (weighted_ ? 2 * at : at);
 }
 
 EventLog::Event EventLog::Get(const Cursor& cursor) const {
-  const std::uint32_t* const unit = Unit(cursor.block, cursor.at);
-  return {.stamp = unit[0], .cost = weighted_ ? unit[1] : 1};
+  const std::uint32_t* const cell = Cell(cursor.block, cursor.at);
+  return {.stamp = cell[0], .cost = weighted_ ? cell[1] : 1};
 }
 
 void EventLog::Set(const Cursor& cursor, Event event) {
-  std::uint32_t* const unit = Unit(cursor.block, cursor.at);
-  unit[0] = event.stamp;
-  if (weighted_) unit[1] = event.cost;
+  std::uint32_t* const cell = Cell(cursor.block, cursor.at);
+  cell[0] = event.stamp;
+  if (weighted_) cell[1] = event.cost;
 }
 
 EventLog::Cursor EventLog::Next(Cursor cursor) const {
@@ -113,11 +113,11 @@ bool EventLog::MakeRoomAtBack() {
   HeadBlock& head = Head();
   if (head.front == head.back && head.front_at > 0) {
     // One block with room at its beginning: a short log stays in its head.
-    std::uint32_t* const units = Unit(head.front, 0);
-    const std::uint32_t* const first = Unit(head.front, head.front_at);
+    std::uint32_t* const cells = Cell(head.front, 0);
+    const std::uint32_t* const first = Cell(head.front, head.front_at);
     std::memmove(
-        units, first,
-        static_cast<std::size_t>(Unit(head.back, head.back_at) - first) * sizeof(std::uint32_t));
+        cells, first,
+        static_cast<std::size_t>(Cell(head.back, head.back_at) - first) * sizeof(std::uint32_t));
     head.back_at -= head.front_at;
     head.front_at = 0;
     ResetCursor();

@@ -1,11 +1,11 @@
 // A sliding window's log in blocks: the EventLog of sluice/algorithm/sliding_window_log.h.
 //
-//   head block  | link | front, back, how many, sum, latest | 24 units |
-//   others      | link |                                      31 units |
+//   head block  | link | front, back, how many, sum, latest | 24 cells |
+//   others      | link |                                      31 cells |
 //
 // A queue over the circle of blocks: events are appended behind `back` and leave at `front`; a
 // block that is empty leaves the circle, but for the head, which then lies between back and front
-// and waits to be filled again. A short log lives in its head alone. Stamps take one unit each,
+// and waits to be filled again. A short log lives in its head alone. Stamps take one cell each,
 // events with a cost two, which never lie in different blocks.
 //
 // Cost: 4 bytes an event (8 with its cost) and at most two blocks more.
@@ -61,7 +61,7 @@ class EventLog {
     std::uint32_t sum;
     std::uint8_t front_at;  // events of the front block that have left
     std::uint8_t back_at;   // places of the back block that were filled
-    std::uint32_t units[24];
+    std::uint32_t cells[24];
   };
   static_assert(sizeof(HeadBlock) == sizeof(Block));
   struct Cursor {
@@ -72,7 +72,7 @@ class EventLog {
 
   [[nodiscard]] HeadBlock& Head() const;
   [[nodiscard]] std::uint32_t Capacity(BlockNumber block) const;
-  [[nodiscard]] std::uint32_t* Unit(BlockNumber block, std::uint32_t at) const;
+  [[nodiscard]] std::uint32_t* Cell(BlockNumber block, std::uint32_t at) const;
   [[nodiscard]] Event Get(const Cursor& cursor) const;
   void Set(const Cursor& cursor, Event event);
   [[nodiscard]] Cursor Seek(std::uint64_t n) const;

@@ -13,7 +13,7 @@ namespace {
 using LogLimit = sliding_window_log::Limit;
 using StrictLimit = sliding_window_strict::Limit;
 
-static_assert(sizeof(SmallState) <= sizeof(Block::units));
+static_assert(sizeof(SmallState) <= sizeof(Block::cells));
 
 OutsideAnswer AnswerOf(const Step<SmallState>& step) {
   return {step.decision, step.receipt, step.damaged};
@@ -33,18 +33,18 @@ struct EmptyLog {
 
 SmallState LoadSmall(const BlockArena& arena, BlockNumber head) {
   SmallState state;
-  std::memcpy(&state, arena.at(head).units, sizeof state);
+  std::memcpy(&state, arena.at(head).cells, sizeof state);
   return state;
 }
 
 void StoreSmall(BlockArena& arena, BlockNumber head, const SmallState& state) {
-  std::memcpy(arena.at(head).units, &state, sizeof state);
+  std::memcpy(arena.at(head).cells, &state, sizeof state);
 }
 
 std::uint64_t OutsideStates::MaxBlocks(const Limit& limit) {
   if (const auto* log = std::get_if<LogLimit>(&limit)) {
     // Forced charges go up to twice the limit; the head and a block half left come on top.
-    const std::uint64_t per_block = log->weighted ? kUnitsPerBlock / 2 : kUnitsPerBlock;
+    const std::uint64_t per_block = log->weighted ? kCellsPerBlock / 2 : kCellsPerBlock;
     return 2 * log->limit / per_block + 3;
   }
   if (const auto* strict = std::get_if<StrictLimit>(&limit)) {
