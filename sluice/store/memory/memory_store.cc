@@ -123,7 +123,7 @@ MemoryStats MemoryStore::Stats(Now now) const {
   stats.slots_occupied = stats.inserted > left ? stats.inserted - left : 0;
   {
     const memory::LimitRegistry::Reading reading = engine.limits.Read();
-    stats.keys_live = stats.slots * engine.room.LiveShare(kSampledLines, now) >> 32;
+    stats.keys_live = stats.slots * engine.eviction.LiveShare(kSampledLines, now) >> 32;
   }
   stats.bytes = engine.BytesTaken();
   stats.damaged = engine.counters.Sum(Count::kDamaged);

@@ -13,9 +13,9 @@ MemoryStore::Engine::Engine(const MemoryStoreOptions& options, const HashKey& ke
       hash_key(key),
       table(std::move(lines)),
       arena(options.outside_bytes),
-      limits([this](const memory::LimitRegistry::Ids& ids) { room.Sweep(ids); }),
-      room(table, limits, arena, counters),
-      keys(table, limits, room, counters),
+      limits([this](const memory::LimitRegistry::Ids& ids) { eviction.Sweep(ids); }),
+      eviction(table, limits, arena, counters),
+      keys(table, limits, eviction, counters),
       slots(options.max_slots, counters) {}
 
 absl::Status MemoryStore::Engine::PrepareFor(const Limit& limit) {

@@ -12,10 +12,10 @@
 #include "sluice/base/time.h"
 #include "sluice/store/memory/internal/block_arena.h"
 #include "sluice/store/memory/internal/counters.h"
+#include "sluice/store/memory/internal/eviction.h"
 #include "sluice/store/memory/internal/key_claims.h"
 #include "sluice/store/memory/internal/limit_registry.h"
 #include "sluice/store/memory/internal/line_table.h"
-#include "sluice/store/memory/internal/room.h"
 #include "sluice/store/memory/internal/slot_table.h"
 #include "sluice/store/memory/internal/snapshot.h"
 #include "sluice/store/memory/memory_store.h"
@@ -32,7 +32,7 @@ class MemoryStore::Engine {
   [[nodiscard]] std::size_t BytesTaken() const;
 
   [[nodiscard]] memory::SnapshotParts SnapshotParts() {
-    return {table, arena, limits, room, counters};
+    return {table, arena, limits, eviction, counters};
   }
 
   // Fetches the lines of all claims in two rounds, so that no claim waits for memory alone.
@@ -47,7 +47,7 @@ class MemoryStore::Engine {
   memory::LineTable table;
   memory::BlockArena arena;
   memory::LimitRegistry limits;
-  memory::Room room;
+  memory::Eviction eviction;
   memory::KeyClaims keys;
   memory::SlotTable slots;
 

@@ -121,12 +121,12 @@ KeyClaims::Answer KeyClaims::AskWord(const Asked& asked) {
 bool KeyClaims::InsertWord(const Asked& asked, std::uint64_t word) {
   const std::lock_guard lock(table_.Lock(asked.place));
   if (table_.Find(asked.place)) return false;
-  room_.Insert(asked.place, asked.id, word, asked.common_now);
+  eviction_.Insert(asked.place, asked.id, word, asked.common_now);
   return true;
 }
 
 KeyClaims::Answer KeyClaims::DecideOnBlocks(const Asked& asked, BlockNumber& head) {
-  OutsideStates& states = room_.outside();
+  OutsideStates& states = eviction_.outside();
   OutsideAnswer answer;
   switch (asked.how) {
     case How::kLook:
@@ -172,7 +172,7 @@ KeyClaims::Answer KeyClaims::AskBlocks(const Asked& asked) {
 }
 
 KeyClaims::Answer KeyClaims::AskBlocksAbsent(const Asked& asked) {
-  OutsideStates& states = room_.outside();
+  OutsideStates& states = eviction_.outside();
   const OutsideAnswer absent = OutsideStates::DecideAbsent(asked.limit, asked.cost, asked.now);
   if (asked.how == How::kLook && absent.decision.allowed()) {
     const OutsideAnswer rest = OutsideStates::DecideAbsent(asked.limit, 0, asked.now);
@@ -191,7 +191,7 @@ KeyClaims::Answer KeyClaims::AskBlocksAbsent(const Asked& asked) {
   if (answer.receipt.units == 0) {
     states.Free(head);
   } else {
-    room_.Insert(asked.place, asked.id, WordOfHead(head), asked.common_now);
+    eviction_.Insert(asked.place, asked.id, WordOfHead(head), asked.common_now);
   }
   return answer;
 }
@@ -233,7 +233,7 @@ void KeyClaims::UndoBlocks(const Asked& asked, const Receipt& receipt, std::uint
     if (Meet(asked, slot, seen) != Met::kOwn) return;
     if (slot.Take(seen)) {
       BlockNumber head = HeadOfWord(seen.word);
-      room_.outside().Undo(asked.limit, head, receipt, units, asked.now);
+      eviction_.outside().Undo(asked.limit, head, receipt, units, asked.now);
       slot.Publish({.tag = seen.tag, .word = WordOfHead(head)});
       return;
     }

@@ -14,9 +14,9 @@
 
 #include "sluice/base/time.h"
 #include "sluice/store/memory/internal/counters.h"
+#include "sluice/store/memory/internal/eviction.h"
 #include "sluice/store/memory/internal/limit_registry.h"
 #include "sluice/store/memory/internal/line_table.h"
-#include "sluice/store/memory/internal/room.h"
 #include "sluice/store/store.h"
 
 namespace sluice::memory {
@@ -26,8 +26,8 @@ namespace sluice::memory {
 
 class KeyClaims {
  public:
-  KeyClaims(LineTable& table, LimitRegistry& limits, Room& room, Counters& counters)
-      : table_(table), limits_(limits), room_(room), counters_(counters) {}
+  KeyClaims(LineTable& table, LimitRegistry& limits, Eviction& eviction, Counters& counters)
+      : table_(table), limits_(limits), eviction_(eviction), counters_(counters) {}
 
   // Each sets the claim's decision and receipt.
   // What the claim's cost would get; remaining and reset_after as they are without it.
@@ -87,7 +87,7 @@ class KeyClaims {
 
   LineTable& table_;
   LimitRegistry& limits_;
-  Room& room_;
+  Eviction& eviction_;
   Counters& counters_;
 };
 

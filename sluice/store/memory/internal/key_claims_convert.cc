@@ -29,7 +29,7 @@ std::optional<KeyClaims::Answer> KeyClaims::Convert(const Asked& asked, const Sl
                                                     const Seen& seen) {
   if (!slot.Take(seen)) return std::nullopt;
   Old old(limits_, asked, seen);
-  OutsideStates& states = room_.outside();
+  OutsideStates& states = eviction_.outside();
   if (old.outside && OutsideStates::SameShape(old.limit, asked.limit)) {
     counters_.Add(Count::kConversions);
     slot.Publish({.tag = asked.place.fingerprint | asked.id, .word = seen.word});
@@ -42,7 +42,7 @@ std::optional<KeyClaims::Answer> KeyClaims::Convert(const Asked& asked, const Sl
 }
 
 void KeyClaims::Become(const Asked& asked, const Slot& slot, const Old& old, std::uint64_t word) {
-  if (old.outside) room_.outside().Free(HeadOfWord(old.seen.word));
+  if (old.outside) eviction_.outside().Free(HeadOfWord(old.seen.word));
   counters_.Add(Count::kConversions);
   slot.Publish({.tag = asked.place.fingerprint | asked.id, .word = word});
 }
@@ -69,7 +69,7 @@ std::optional<KeyClaims::Answer> KeyClaims::ConvertToWord(const Asked& asked, co
 
 std::optional<KeyClaims::Answer> KeyClaims::ConvertToBlocks(const Asked& asked, const Slot& slot,
                                                             const Old& old) {
-  OutsideStates& states = room_.outside();
+  OutsideStates& states = eviction_.outside();
   const bool both_small = old.outside && old.limit.index() == asked.limit.index() &&
                           HasSmallState(asked.limit) && old.now.wall == asked.now.wall;
   BlockNumber head =
@@ -92,7 +92,7 @@ std::optional<KeyClaims::Answer> KeyClaims::ConvertToBlocks(const Asked& asked, 
       return Answer{answer.decision, {}};
     }
   }
-  room_.SetOwner(head, slot);
+  eviction_.SetOwner(head, slot);
   Become(asked, slot, old, WordOfHead(head));
   return std::nullopt;
 }

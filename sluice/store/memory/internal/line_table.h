@@ -1,5 +1,5 @@
 // The array of lines: where a key can be, and finding it there. Who gives way to whom is decided
-// elsewhere (room.h).
+// elsewhere (eviction.h).
 //
 // A key has two candidate lines and, for the few that find no room in either, one line of a small
 // stash at the end of the array. With a new key in its first line while that has fewer than two

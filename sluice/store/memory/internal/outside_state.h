@@ -19,7 +19,7 @@
 
 namespace sluice::memory {
 
-// Where blocks come from: the arena, and when that is used up, others' states (room.h).
+// Where blocks come from: the arena, and when that is used up, others' states (eviction.h).
 class BlockSource {
  public:
   virtual ~BlockSource() = default;

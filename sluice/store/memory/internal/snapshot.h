@@ -40,9 +40,9 @@
 #include "sluice/base/time.h"
 #include "sluice/store/memory/internal/block_arena.h"
 #include "sluice/store/memory/internal/counters.h"
+#include "sluice/store/memory/internal/eviction.h"
 #include "sluice/store/memory/internal/limit_registry.h"
 #include "sluice/store/memory/internal/line_table.h"
-#include "sluice/store/memory/internal/room.h"
 #include "sluice/store/memory/internal/snapshot_file.h"
 
 namespace sluice::memory {
@@ -52,7 +52,7 @@ struct SnapshotParts {
   LineTable& table;
   BlockArena& arena;
   LimitRegistry& limits;
-  Room& room;
+  Eviction& eviction;
   Counters& counters;
 };
 

@@ -137,8 +137,8 @@ class Restore {
     std::uint64_t word = entry.word;
     if (word == 0) {
       const BlockNumber head = entry.known.fits
-                                   ? CopyIn(parts_.arena, parts_.room.outside(), parts_.room,
-                                            *entry.known.limit, image_, at_.now)
+                                   ? CopyIn(parts_.arena, parts_.eviction.outside(),
+                                            parts_.eviction, *entry.known.limit, image_, at_.now)
                                    : 0;
       if (head == 0) return parts_.counters.Add(Count::kEvicted);
       word = WordOfHead(head);
@@ -149,7 +149,7 @@ class Restore {
     if (!slot) return Drop(state);
     Seen before;
     if (slot.Read(before) && before.tag != 0) Drop(before);
-    if (entry.word == 0) parts_.room.SetOwner(HeadOfWord(word), slot);
+    if (entry.word == 0) parts_.eviction.SetOwner(HeadOfWord(word), slot);
     slot.Publish(state);
   }
 
@@ -175,12 +175,12 @@ class Restore {
     const Limit& limit = parts_.limits.limit(ClassOf(seen.tag));
     const Now now = NowOf(traits, limit, FingerprintOf(seen.tag), at_.AtLeastWritten());
     if (traits.keeper == Keeper::kWord) return DebtOfWord(limit, seen.word, now);
-    return parts_.room.outside().DebtAtMost(limit, HeadOfWord(seen.word), now);
+    return parts_.eviction.outside().DebtAtMost(limit, HeadOfWord(seen.word), now);
   }
 
   void Drop(const Seen& seen) {
     const LimitTraits& traits = parts_.limits.traits(ClassOf(seen.tag));
-    if (traits.keeper != Keeper::kWord) parts_.room.outside().Free(HeadOfWord(seen.word));
+    if (traits.keeper != Keeper::kWord) parts_.eviction.outside().Free(HeadOfWord(seen.word));
     parts_.counters.Add(Count::kEvicted);
   }
 

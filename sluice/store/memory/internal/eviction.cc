@@ -1,4 +1,4 @@
-#include "sluice/store/memory/internal/room.h"
+#include "sluice/store/memory/internal/eviction.h"
 
 #include <algorithm>
 #include <limits>
@@ -30,7 +30,7 @@ std::uint64_t DebtOfInstant(const LimitTraits& traits, std::uint64_t word, Time 
 
 }  // namespace
 
-std::optional<std::uint64_t> Room::DebtOf(const Slot& slot, const Seen& seen, Now now) {
+std::optional<std::uint64_t> Eviction::DebtOf(const Slot& slot, const Seen& seen, Now now) {
   if (seen.tag == 0) return 0;
   const LimitId id = ClassOf(seen.tag);
   const LimitTraits& traits = limits_.traits(id);
@@ -45,7 +45,7 @@ std::optional<std::uint64_t> Room::DebtOf(const Slot& slot, const Seen& seen, No
   return Shifted(debt);
 }
 
-int Room::Judge(Line& line, Now now, Candidates& all, Candidate& free) {
+int Eviction::ScanLine(Line& line, Now now, Candidates& all, Candidate& free) {
   int live = 0;
   for (int i = 0; i < kSlotsPerLine; ++i) {
     Candidate candidate{.slot = Slot(line, i)};
@@ -63,18 +63,18 @@ int Room::Judge(Line& line, Now now, Candidates& all, Candidate& free) {
   return live;
 }
 
-std::optional<Room::Candidate> Room::Choose(const Place& place, Now now) {
+std::optional<Eviction::Candidate> Eviction::ChooseVictim(const Place& place, Now now) {
   constexpr int kEnoughInFirst = 2;
   Candidates live;
   Candidate in_first;
   Candidate in_second;
-  const int first = Judge(table_.First(place), now, live, in_first);
+  const int first = ScanLine(table_.First(place), now, live, in_first);
   if (first < kEnoughInFirst) return in_first;
-  const int second = Judge(table_.Second(place), now, live, in_second);
+  const int second = ScanLine(table_.Second(place), now, live, in_second);
   if (std::min(first, second) < kSlotsPerLine) return second < first ? in_second : in_first;
 
   Candidate in_stash;
-  const int stash = Judge(table_.Stash(place), now, live, in_stash);
+  const int stash = ScanLine(table_.Stash(place), now, live, in_stash);
   if (stash < kSlotsPerLine) {
     table_.UseStash();
     return in_stash;
@@ -88,7 +88,7 @@ std::optional<Room::Candidate> Room::Choose(const Place& place, Now now) {
   return least;
 }
 
-bool Room::TakeOver(const Candidate& victim, const Seen& state, Now now) {
+bool Eviction::TakeOver(const Candidate& victim, const Seen& state, Now now) {
   if (!victim.slot.Take(victim.seen)) return false;
   if (victim.seen.tag != 0) {
     const LimitId id = ClassOf(victim.seen.tag);
@@ -110,10 +110,10 @@ bool Room::TakeOver(const Candidate& victim, const Seen& state, Now now) {
   return true;
 }
 
-void Room::Insert(const Place& place, LimitId id, std::uint64_t word, Now now) {
+void Eviction::Insert(const Place& place, LimitId id, std::uint64_t word, Now now) {
   const bool outside = limits_.traits(id).keeper != Keeper::kWord;
   for (unsigned turn = 0;; ++turn) {
-    const std::optional<Candidate> chosen = Choose(place, now);
+    const std::optional<Candidate> chosen = ChooseVictim(place, now);
     if (chosen) {
       if (outside) SetOwner(HeadOfWord(word), chosen->slot);
       if (TakeOver(*chosen, {.tag = place.fingerprint | id, .word = word}, now)) break;
@@ -123,7 +123,7 @@ void Room::Insert(const Place& place, LimitId id, std::uint64_t word, Now now) {
   counters_.Add(Count::kInserted);
 }
 
-std::optional<Room::Candidate> Room::AtHand(BlockNumber block, Now now) {
+std::optional<Eviction::Candidate> Eviction::CandidateAt(BlockNumber block, Now now) {
   const std::optional<std::uint32_t> owner = arena_.OwnerOf(block);
   if (!owner) return std::nullopt;
   Candidate candidate{.slot = table_.SlotOf(*owner)};
@@ -136,7 +136,7 @@ std::optional<Room::Candidate> Room::AtHand(BlockNumber block, Now now) {
   return candidate;
 }
 
-bool Room::MakeFreeBlock(Now now) {
+bool Eviction::MakeFreeBlock(Now now) {
   constexpr int kSample = 64;  // blocks looked at in one go
   constexpr int kGoes = 64;    // a go may meet nothing but the inner blocks of long logs
   const BlockNumber highest = arena_.highest();
@@ -145,7 +145,7 @@ bool Room::MakeFreeBlock(Now now) {
     std::optional<Candidate> least;
     for (int i = 0; i < kSample; ++i) {
       const BlockNumber block = 1 + hand_.fetch_add(1, std::memory_order_relaxed) % highest;
-      const std::optional<Candidate> found = AtHand(block, now);
+      const std::optional<Candidate> found = CandidateAt(block, now);
       if (found && (!least || found->debt < least->debt)) least = found;
       if (least && least->debt == 0) break;
     }
@@ -154,7 +154,7 @@ bool Room::MakeFreeBlock(Now now) {
   return false;
 }
 
-void Room::Sweep(const LimitRegistry::Ids& ids) {
+void Eviction::Sweep(const LimitRegistry::Ids& ids) {
   for (Line& line : table_.lines()) {
     for (int i = 0; i < kSlotsPerLine; ++i) SweepSlot(Slot(line, i), ids);
   }
@@ -162,7 +162,7 @@ void Room::Sweep(const LimitRegistry::Ids& ids) {
   table_.PassAllLocks();
 }
 
-void Room::SweepSlot(const Slot& slot, const LimitRegistry::Ids& ids) {
+void Eviction::SweepSlot(const Slot& slot, const LimitRegistry::Ids& ids) {
   for (unsigned turn = 0;; ++turn) {
     Seen seen;
     if (slot.Read(seen)) {
@@ -179,7 +179,7 @@ void Room::SweepSlot(const Slot& slot, const LimitRegistry::Ids& ids) {
   }
 }
 
-std::uint64_t Room::LiveShare(std::size_t lines, Now now) {
+std::uint64_t Eviction::LiveShare(std::size_t lines, Now now) {
   const std::span<Line> all = table_.lines();
   const std::size_t step = std::max<std::size_t>(all.size() / lines, 1);
   std::uint64_t seen_slots = 0;
@@ -187,7 +187,7 @@ std::uint64_t Room::LiveShare(std::size_t lines, Now now) {
   for (std::size_t at = 0; at < all.size(); at += step) {
     Candidates ignored;
     Candidate free;
-    live += static_cast<std::uint64_t>(Judge(all[at], now, ignored, free));
+    live += static_cast<std::uint64_t>(ScanLine(all[at], now, ignored, free));
     seen_slots += kSlotsPerLine;
   }
   return (live << 32) / seen_slots;

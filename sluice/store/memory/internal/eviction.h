@@ -41,9 +41,9 @@ namespace sluice::memory {
   return now;
 }
 
-class Room final : public BlockSource {
+class Eviction final : public BlockSource {
  public:
-  Room(LineTable& table, LimitRegistry& limits, BlockArena& arena, Counters& counters)
+  Eviction(LineTable& table, LimitRegistry& limits, BlockArena& arena, Counters& counters)
       : table_(table),
         limits_(limits),
         arena_(arena),
@@ -84,14 +84,14 @@ class Room final : public BlockSource {
   // slot is free. nullopt: it is changing just now.
   std::optional<std::uint64_t> DebtOf(const Slot& slot, const Seen& seen, Now now);
   // Adds the line's slots, tells how many are live, and gives one that is not.
-  int Judge(Line& line, Now now, Candidates& all, Candidate& free);
+  int ScanLine(Line& line, Now now, Candidates& all, Candidate& free);
   void SweepSlot(const Slot& slot, const LimitRegistry::Ids& ids);
-  std::optional<Candidate> Choose(const Place& place, Now now);
+  std::optional<Candidate> ChooseVictim(const Place& place, Now now);
   // Takes the victim's slot, if it still owes what it was judged by, and publishes `state` there.
   bool TakeOver(const Candidate& victim, const Seen& state, Now now);
 
   // One step of the hand: nullopt when there is no state at this block, or it is busy.
-  std::optional<Candidate> AtHand(BlockNumber block, Now now);
+  std::optional<Candidate> CandidateAt(BlockNumber block, Now now);
 
   LineTable& table_;
   LimitRegistry& limits_;
