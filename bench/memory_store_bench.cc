@@ -304,7 +304,8 @@ void BenchMemory(std::uint64_t keys) {
       100.0 * static_cast<double>(left_out) / static_cast<double>(keys),
       static_cast<unsigned long long>(stats.evicted),
       static_cast<unsigned long long>(stats.inserted),
-      100.0 * static_cast<double>(stats.slots_occupied) / static_cast<double>(stats.slots));
+      100.0 * static_cast<double>(stats.table_slots_occupied) /
+          static_cast<double>(stats.table_slots));
 }
 
 // 60 % of all slots, 20 % more keys than the table is meant for; then new keys without end.
@@ -314,12 +315,12 @@ void BenchFlood(std::uint64_t keys) {
   const MemoryStats empty = store->Stats({Time{hours{1}}, {}});
   std::uint64_t next = 0;
   const auto new_key = [&] { return next++; };
-  side.Run(empty.slots * 6 / 10, Store::kMaxBatch, new_key);
+  side.Run(empty.table_slots * 6 / 10, Store::kMaxBatch, new_key);
   const MemoryStats full = store->Stats({Time{hours{1}}, {}});
   std::printf("    keys forgotten at 60 %%   %8.4f %% of the inserts (target 0.05)\n",
               100.0 * static_cast<double>(full.evicted) / static_cast<double>(full.inserted));
 
-  side.Run(empty.slots, Store::kMaxBatch, new_key);  // until every insert pushes one out
+  side.Run(empty.table_slots, Store::kMaxBatch, new_key);  // until every insert pushes one out
   const auto start = std::chrono::steady_clock::now();
   constexpr std::uint64_t kFlood = 2'000'000;
   side.Run(kFlood, Store::kMaxBatch, new_key);

@@ -16,7 +16,7 @@
 // any more (its holder should have renewed it). A smaller limit after a reload evicts nobody: new
 // requests are denied until enough slots have come back.
 //
-// Clock: steady. Cost: one entry a slot (store/memory/internal/slot_table.h).
+// Clock: steady. Cost: one entry a slot (store/memory/internal/concurrency_table.h).
 #pragma once
 
 #include <algorithm>

@@ -90,7 +90,7 @@ void AskAbout(MemoryStore& store, Now now) {
         now);
   }
   const sluice::MemoryStats stats = store.Stats(now);
-  if (stats.slots_occupied > stats.slots) std::abort();
+  if (stats.table_slots_occupied > stats.table_slots) std::abort();
 }
 
 }  // namespace

@@ -114,16 +114,16 @@ MemoryStats MemoryStore::Stats(Now now) const {
   engine.limits.NoteTime(now);
   MemoryStats stats;
   stats.max_keys = engine.max_keys;
-  stats.slots = engine.table.lines().size() * memory::kSlotsPerLine;
+  stats.table_slots = engine.table.lines().size() * memory::kSlotsPerLine;
   stats.inserted = engine.counters.Sum(Count::kInserted);
   stats.reclaimed = engine.counters.Sum(Count::kReclaimed);
   stats.evicted = engine.counters.Sum(Count::kEvicted);
   // Counters of different moments: never below 0.
   const std::uint64_t left = stats.reclaimed + stats.evicted;
-  stats.slots_occupied = stats.inserted > left ? stats.inserted - left : 0;
+  stats.table_slots_occupied = stats.inserted > left ? stats.inserted - left : 0;
   {
     const memory::LimitRegistry::Reading reading = engine.limits.Read();
-    stats.keys_live = stats.slots * engine.eviction.LiveShare(kSampledLines, now) >> 32;
+    stats.keys_live = stats.table_slots * engine.eviction.LiveShare(kSampledLines, now) >> 32;
   }
   stats.bytes = engine.BytesTaken();
   stats.damaged = engine.counters.Sum(Count::kDamaged);
@@ -131,8 +131,8 @@ MemoryStats MemoryStore::Stats(Now now) const {
   stats.outside_blocks = engine.arena.capacity();
   stats.outside_blocks_used = engine.arena.used();
   stats.events_dropped = engine.counters.Sum(Count::kEventsDropped);
-  stats.concurrency_slots = engine.slots.capacity();
-  stats.concurrency_slots_used = engine.slots.used();
+  stats.concurrency_slots = engine.concurrency.capacity();
+  stats.concurrency_slots_used = engine.concurrency.used();
   stats.refused = engine.counters.Sum(Count::kRefused);
   stats.limits = engine.limits.size();
   return stats;

@@ -64,10 +64,10 @@ struct MemoryStoreOptions {
 // Counted since Open(). Cheap enough to be read each second.
 struct MemoryStats {
   std::uint64_t max_keys = 0;
-  std::uint64_t slots = 0;           // in the lines: about twice max_keys
-  std::uint64_t slots_occupied = 0;  // including keys that owe nothing any more
-  std::uint64_t keys_live = 0;       // keys that owe something: an estimate from a sample
-  std::uint64_t bytes = 0;           // all that is taken from the system
+  std::uint64_t table_slots = 0;           // in the lines: about twice max_keys
+  std::uint64_t table_slots_occupied = 0;  // including keys that owe nothing any more
+  std::uint64_t keys_live = 0;             // keys that owe something: an estimate from a sample
+  std::uint64_t bytes = 0;                 // all that is taken from the system
 
   std::uint64_t inserted = 0;
   std::uint64_t reclaimed = 0;    // slots whose key owed nothing, taken by another

@@ -106,7 +106,7 @@ TEST_F(MemoryStoreTest, ThirtyTwoBytesAKeyAndNotOneMoreInAFlood) {
   }
   const MemoryStats after = Stats();
   EXPECT_EQ(after.bytes, before.bytes);
-  EXPECT_LE(after.slots_occupied, after.slots);
+  EXPECT_LE(after.table_slots_occupied, after.table_slots);
   EXPECT_GT(after.evicted, 0u);
   EXPECT_GT(after.keys_live, kKeys);
   // Two windows later nobody owes anything, and new keys push nobody out.
@@ -200,7 +200,7 @@ TEST_F(MemoryStoreTest, AReleasedLimitsNumberCarriesNoOldStateToTheNextLimit) {
     id = *registered;
   }
   EXPECT_EQ(Ask("ann", next, id, 0).decision.remaining, CapacityOf(next));
-  EXPECT_EQ(Stats().slots_occupied, 0u);
+  EXPECT_EQ(Stats().table_slots_occupied, 0u);
 }
 
 TEST(LineTest, TheComparisonFindsEveryTagWithTheFingerprintWhateverItsClass) {

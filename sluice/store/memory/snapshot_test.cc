@@ -161,7 +161,7 @@ TEST_F(SnapshotTest, WhatIsOverWhenTheFileIsReadTakesNoRoom) {
   Write(*old_store, kBefore);
   const Now later{Time{hours{1}}, kWall + hours{24 * 40}};
   const auto store = Open(later);
-  EXPECT_EQ(store->Stats(later).slots_occupied, 0u);
+  EXPECT_EQ(store->Stats(later).table_slots_occupied, 0u);
   EXPECT_EQ(store->Stats(later).outside_blocks_used, 0u);
   EXPECT_EQ(store->Stats(later).limits, 0u);
 }
@@ -174,10 +174,10 @@ TEST_F(SnapshotTest, ShortLimitsIdleKeysAndSlotsInFlightAreLeftOut) {
   Ask(*old_store, "short", two_seconds, 1, kBefore);
   Ask(*old_store, "held", held, 1, kBefore);
   Write(*old_store, kBefore, seconds{10});
-  EXPECT_EQ(Open(kBefore)->Stats(kBefore).slots_occupied, 0u);
+  EXPECT_EQ(Open(kBefore)->Stats(kBefore).table_slots_occupied, 0u);
   EXPECT_EQ(Open(kBefore)->Stats(kBefore).concurrency_slots_used, 0u);
   Write(*old_store, kBefore, seconds{2});
-  EXPECT_EQ(Open(kBefore)->Stats(kBefore).slots_occupied, 1u);
+  EXPECT_EQ(Open(kBefore)->Stats(kBefore).table_slots_occupied, 1u);
 }
 
 TEST_F(SnapshotTest, ARuleWithTheSameNumbersFindsItsStatesUnderItsId) {

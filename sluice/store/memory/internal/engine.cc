@@ -16,19 +16,19 @@ MemoryStore::Engine::Engine(const MemoryStoreOptions& options, const HashKey& ke
       limits([this](const memory::LimitRegistry::Ids& ids) { eviction.Sweep(ids); }),
       eviction(table, limits, arena, counters),
       keys(table, limits, eviction, counters),
-      slots(options.max_slots, counters) {}
+      concurrency(options.max_slots, counters) {}
 
 absl::Status MemoryStore::Engine::PrepareFor(const Limit& limit) {
   const std::lock_guard lock(taking_mutex_);
   switch (memory::KeeperOf(limit)) {
     case Keeper::kWord:
       return absl::OkStatus();
-    case Keeper::kHeld:
-      if (slots.capacity() == 0) {
+    case Keeper::kConcurrency:
+      if (concurrency.capacity() == 0) {
         return absl::ResourceExhaustedError(
             "max_slots is 0: there is no room for concurrency slots");
       }
-      return slots.Open();
+      return concurrency.Open();
     case Keeper::kSmall:
     case Keeper::kStrict:
     case Keeper::kLog:
@@ -46,7 +46,7 @@ absl::Status MemoryStore::Engine::PrepareFor(const Limit& limit) {
 
 std::size_t MemoryStore::Engine::BytesTaken() const {
   const std::lock_guard lock(taking_mutex_);
-  return table.bytes() + arena.bytes() + slots.bytes();
+  return table.bytes() + arena.bytes() + concurrency.bytes();
 }
 
 void MemoryStore::Engine::Prefetch(std::span<const ClaimGroup> groups) const {
@@ -58,7 +58,7 @@ void MemoryStore::Engine::Prefetch(std::span<const ClaimGroup> groups) const {
       const memory::Place place(claim.key);
       const Keeper keeper = limits.traits(claim.limit_id).keeper;
       table.PrefetchSecond(place);
-      if (keeper != Keeper::kWord && keeper != Keeper::kHeld) [[unlikely]] {
+      if (keeper != Keeper::kWord && keeper != Keeper::kConcurrency) [[unlikely]] {
         arena.PrefetchHead(table.WordInFirst(place));
       }
     }
@@ -67,7 +67,7 @@ void MemoryStore::Engine::Prefetch(std::span<const ClaimGroup> groups) const {
 
 namespace {
 
-void Set(Claim& claim, const memory::SlotTable::Answer& answer) {
+void Set(Claim& claim, const memory::ConcurrencyTable::Answer& answer) {
   claim.decision = answer.decision;
   claim.receipt = answer.receipt;
 }
@@ -75,7 +75,7 @@ void Set(Claim& claim, const memory::SlotTable::Answer& answer) {
 }  // namespace
 
 const concurrency::Limit* MemoryStore::Engine::SlotsOf(const Claim& claim) const {
-  if (limits.traits(claim.limit_id).keeper != Keeper::kHeld) [[likely]] {
+  if (limits.traits(claim.limit_id).keeper != Keeper::kConcurrency) [[likely]] {
     return nullptr;
   }
   return std::get_if<concurrency::Limit>(claim.limit);
@@ -83,7 +83,7 @@ const concurrency::Limit* MemoryStore::Engine::SlotsOf(const Claim& claim) const
 
 bool MemoryStore::Engine::Look(Claim& claim, Now now) {
   if (const concurrency::Limit* limit = SlotsOf(claim)) {
-    Set(claim, slots.Look(claim.key, *limit, claim.cost, now));
+    Set(claim, concurrency.Look(claim.key, *limit, claim.cost, now));
   } else {
     keys.Look(claim, now);
   }
@@ -92,7 +92,7 @@ bool MemoryStore::Engine::Look(Claim& claim, Now now) {
 
 bool MemoryStore::Engine::Charge(Claim& claim, Now now) {
   if (const concurrency::Limit* limit = SlotsOf(claim)) {
-    Set(claim, slots.Hold(claim.key, *limit, claim.cost, now));
+    Set(claim, concurrency.Hold(claim.key, *limit, claim.cost, now));
   } else {
     keys.Charge(claim, now);
   }
@@ -101,8 +101,8 @@ bool MemoryStore::Engine::Charge(Claim& claim, Now now) {
 
 void MemoryStore::Engine::Force(Claim& claim, Now now) {
   if (const concurrency::Limit* limit = SlotsOf(claim)) {
-    Set(claim,
-        slots.ForceHold(claim.key, *limit, claim.cost, now, memory::ForcedDebt(*claim.limit)));
+    Set(claim, concurrency.ForceHold(claim.key, *limit, claim.cost, now,
+                                     memory::ForcedDebt(*claim.limit)));
   } else {
     keys.Force(claim, now);
   }
@@ -154,7 +154,7 @@ void MemoryStore::Engine::ChargeOthers(std::span<Claim> claims, bool allowed, No
 void MemoryStore::Engine::Undo(Claim& claim, std::uint64_t units, Now now) {
   if (units > 0 && claim.receipt.units > 0) {
     if (SlotsOf(claim) != nullptr) {
-      slots.Release(claim.key, claim.receipt, now);
+      concurrency.Release(claim.key, claim.receipt, now);
     } else {
       keys.Undo(claim, units, now);
     }
@@ -164,7 +164,7 @@ void MemoryStore::Engine::Undo(Claim& claim, std::uint64_t units, Now now) {
 
 bool MemoryStore::Engine::Renew(const Claim& claim, Now now) {
   const concurrency::Limit* const limit = SlotsOf(claim);
-  return limit != nullptr && slots.Renew(claim.key, *limit, claim.receipt, now);
+  return limit != nullptr && concurrency.Renew(claim.key, *limit, claim.receipt, now);
 }
 
 }  // namespace sluice

@@ -11,12 +11,12 @@
 #include "sluice/base/hash.h"
 #include "sluice/base/time.h"
 #include "sluice/store/memory/internal/block_arena.h"
+#include "sluice/store/memory/internal/concurrency_table.h"
 #include "sluice/store/memory/internal/counters.h"
 #include "sluice/store/memory/internal/eviction.h"
 #include "sluice/store/memory/internal/key_claims.h"
 #include "sluice/store/memory/internal/limit_registry.h"
 #include "sluice/store/memory/internal/line_table.h"
-#include "sluice/store/memory/internal/slot_table.h"
 #include "sluice/store/memory/internal/snapshot.h"
 #include "sluice/store/memory/memory_store.h"
 
@@ -49,7 +49,7 @@ class MemoryStore::Engine {
   memory::LimitRegistry limits;
   memory::Eviction eviction;
   memory::KeyClaims keys;
-  memory::SlotTable slots;
+  memory::ConcurrencyTable concurrency;
 
  private:
   // The claim's limit where it is one of concurrency, else null.

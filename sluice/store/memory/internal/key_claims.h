@@ -6,7 +6,7 @@
 //
 // A slot that was written under another limit is converted first, under the stripe's lock.
 //
-// Concurrency is kept elsewhere (held_slots.h).
+// Concurrency is kept elsewhere (concurrency_table.h).
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ struct OwnTraits {
 }  // namespace
 
 Keeper KeeperOf(const Limit& limit) {
-  if (std::holds_alternative<concurrency::Limit>(limit)) return Keeper::kHeld;
+  if (std::holds_alternative<concurrency::Limit>(limit)) return Keeper::kConcurrency;
   if (std::holds_alternative<sliding_window_log::Limit>(limit)) return Keeper::kLog;
   if (std::holds_alternative<sliding_window_strict::Limit>(limit)) return Keeper::kStrict;
   return FitsWord(limit) ? Keeper::kWord : Keeper::kSmall;

@@ -33,11 +33,11 @@ namespace sluice::memory {
 
 // Who keeps the states of a limit.
 enum class Keeper : std::uint8_t {
-  kWord,    // the slot's word is the state
-  kSmall,   // one of the small states that does not fit a word: in a block
-  kStrict,  // counters of sub-windows: in blocks
-  kLog,     // events: in blocks
-  kHeld,    // concurrency: the table of held slots
+  kWord,         // the slot's word is the state
+  kSmall,        // one of the small states that does not fit a word: in a block
+  kStrict,       // counters of sub-windows: in blocks
+  kLog,          // events: in blocks
+  kConcurrency,  // the table of concurrency slots
 };
 [[nodiscard]] Keeper KeeperOf(const Limit& limit);
 

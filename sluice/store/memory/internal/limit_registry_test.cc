@@ -83,7 +83,7 @@ TEST_F(LimitRegistryTest, KeepersAreChosenByWhatFitsAWord) {
             Keeper::kSmall);
   EXPECT_EQ(KeeperOf(sliding_window_strict::MakeLimit(5, hours{1}).value()), Keeper::kStrict);
   EXPECT_EQ(KeeperOf(sliding_window_log::MakeLimit(5, hours{1}, false).value()), Keeper::kLog);
-  EXPECT_EQ(KeeperOf(concurrency::MakeLimit(5, Duration{0}).value()), Keeper::kHeld);
+  EXPECT_EQ(KeeperOf(concurrency::MakeLimit(5, Duration{0}).value()), Keeper::kConcurrency);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "sluice/store/memory/internal/slot_table.h"
+#include "sluice/store/memory/internal/concurrency_table.h"
 
 #include <algorithm>
 #include <iterator>
@@ -18,14 +18,14 @@ Time EndOf(const concurrency::Limit& limit, Now now) {
 
 }  // namespace
 
-class SlotTable::Ends {
+class ConcurrencyTable::Ends {
  public:
   class Iterator {
    public:
     using value_type = concurrency::Slot;
     using difference_type = std::ptrdiff_t;
 
-    Iterator(SlotTable* table, Number at) : table_(table), at_(at) {}
+    Iterator(ConcurrencyTable* table, Number at) : table_(table), at_(at) {}
     concurrency::Slot operator*() const {
       const Held& held = table_->HeldOf(at_);
       return {.end = held.end, .units = held.units};
@@ -38,20 +38,20 @@ class SlotTable::Ends {
     bool operator==(std::default_sentinel_t) const { return at_ == 0; }
 
    private:
-    SlotTable* table_;
+    ConcurrencyTable* table_;
     Number at_;
   };
 
-  Ends(SlotTable& table, Number first) : table_(table), first_(first) {}
+  Ends(ConcurrencyTable& table, Number first) : table_(table), first_(first) {}
   [[nodiscard]] Iterator begin() const { return {&table_, first_}; }
   [[nodiscard]] static std::default_sentinel_t end() { return {}; }
 
  private:
-  SlotTable& table_;
+  ConcurrencyTable& table_;
   Number first_;
 };
 
-absl::Status SlotTable::Open() {
+absl::Status ConcurrencyTable::Open() {
   if (!held_.empty() || max_slots_ == 0) return absl::OkStatus();
   const std::size_t per_stripe = (max_slots_ + kStripes - 1) / kStripes;
   const std::size_t buckets = per_stripe * kStripes;
@@ -71,11 +71,11 @@ absl::Status SlotTable::Open() {
   return absl::OkStatus();
 }
 
-SlotTable::Number& SlotTable::BucketOf(Stripe& stripe, const Hash128& key) {
+ConcurrencyTable::Number& ConcurrencyTable::BucketOf(Stripe& stripe, const Hash128& key) {
   return stripe.buckets[key.hi % stripe.buckets.size()];
 }
 
-SlotTable::Number SlotTable::Meet(Stripe& stripe, const Hash128& key, Now now) {
+ConcurrencyTable::Number ConcurrencyTable::Meet(Stripe& stripe, const Hash128& key, Now now) {
   if (stripe.buckets.empty()) return 0;
   Number number = BucketOf(stripe, key);
   while (number != 0 && !(KeyOf(number).key == key)) number = KeyOf(number).next;
@@ -86,8 +86,8 @@ SlotTable::Number SlotTable::Meet(Stripe& stripe, const Hash128& key, Now now) {
   return 0;
 }
 
-Decision SlotTable::Decide(Number key, const concurrency::Limit& limit, std::uint64_t cost,
-                           Now now) {
+Decision ConcurrencyTable::Decide(Number key, const concurrency::Limit& limit, std::uint64_t cost,
+                                  Now now) {
   const std::uint64_t in_flight = key == 0 ? 0 : KeyOf(key).in_flight;
   Decision decision = concurrency::Decide(limit, in_flight, cost);
   if (decision.verdict == Verdict::kLimited) {
@@ -97,8 +97,8 @@ Decision SlotTable::Decide(Number key, const concurrency::Limit& limit, std::uin
   return decision;
 }
 
-SlotTable::Answer SlotTable::Look(const Hash128& key, const concurrency::Limit& limit,
-                                  std::uint64_t cost, Now now) {
+ConcurrencyTable::Answer ConcurrencyTable::Look(const Hash128& key, const concurrency::Limit& limit,
+                                                std::uint64_t cost, Now now) {
   Stripe& stripe = StripeOf(key);
   const std::lock_guard lock(stripe.lock);
   const Number number = Meet(stripe, key, now);
@@ -109,8 +109,8 @@ SlotTable::Answer SlotTable::Look(const Hash128& key, const concurrency::Limit& 
   return answer;
 }
 
-SlotTable::Answer SlotTable::Hold(const Hash128& key, const concurrency::Limit& limit,
-                                  std::uint64_t cost, Now now) {
+ConcurrencyTable::Answer ConcurrencyTable::Hold(const Hash128& key, const concurrency::Limit& limit,
+                                                std::uint64_t cost, Now now) {
   Stripe& stripe = StripeOf(key);
   const std::lock_guard lock(stripe.lock);
   const Number number = Meet(stripe, key, now);
@@ -128,8 +128,10 @@ SlotTable::Answer SlotTable::Hold(const Hash128& key, const concurrency::Limit& 
   return answer;
 }
 
-SlotTable::Answer SlotTable::ForceHold(const Hash128& key, const concurrency::Limit& limit,
-                                       std::uint64_t cost, Now now, std::uint64_t max_in_flight) {
+ConcurrencyTable::Answer ConcurrencyTable::ForceHold(const Hash128& key,
+                                                     const concurrency::Limit& limit,
+                                                     std::uint64_t cost, Now now,
+                                                     std::uint64_t max_in_flight) {
   Stripe& stripe = StripeOf(key);
   const std::lock_guard lock(stripe.lock);
   Number number = Meet(stripe, key, now);
@@ -149,7 +151,7 @@ SlotTable::Answer SlotTable::ForceHold(const Hash128& key, const concurrency::Li
   return answer;
 }
 
-void SlotTable::Release(const Hash128& key, const Receipt& receipt, Now now) {
+void ConcurrencyTable::Release(const Hash128& key, const Receipt& receipt, Now now) {
   Stripe& stripe = StripeOf(key);
   const std::lock_guard lock(stripe.lock);
   const Number number = Meet(stripe, key, now);
@@ -158,8 +160,8 @@ void SlotTable::Release(const Hash128& key, const Receipt& receipt, Now now) {
   FreeKeyIfIdle(stripe, number);
 }
 
-bool SlotTable::Renew(const Hash128& key, const concurrency::Limit& limit, const Receipt& receipt,
-                      Now now) {
+bool ConcurrencyTable::Renew(const Hash128& key, const concurrency::Limit& limit,
+                             const Receipt& receipt, Now now) {
   Stripe& stripe = StripeOf(key);
   const std::lock_guard lock(stripe.lock);
   const Number number = Meet(stripe, key, now);
@@ -171,22 +173,22 @@ bool SlotTable::Renew(const Hash128& key, const concurrency::Limit& limit, const
   return true;
 }
 
-Receipt SlotTable::ReceiptOf(Number held, std::uint64_t units) {
+Receipt ConcurrencyTable::ReceiptOf(Number held, std::uint64_t units) {
   return {.before = held,
           .charged_at =
               static_cast<std::int64_t>(HeldOf(held).generation.load(std::memory_order_relaxed)),
           .units = units};
 }
 
-bool SlotTable::StillHeld(const Receipt& receipt) {
+bool ConcurrencyTable::StillHeld(const Receipt& receipt) {
   if (receipt.units == 0) return false;
   const Held& held = HeldOf(static_cast<Number>(receipt.before));
   return held.generation.load(std::memory_order_relaxed) ==
          static_cast<std::uint64_t>(receipt.charged_at);
 }
 
-SlotTable::Number SlotTable::Add(Stripe& stripe, const Hash128& key, Number number, Time end,
-                                 std::uint64_t units, Now now) {
+ConcurrencyTable::Number ConcurrencyTable::Add(Stripe& stripe, const Hash128& key, Number number,
+                                               Time end, std::uint64_t units, Now now) {
   Number held = 0;
   Number fresh_key = 0;
   while (!TakeEntries(held, number == 0 ? &fresh_key : nullptr)) {
@@ -212,7 +214,7 @@ SlotTable::Number SlotTable::Add(Stripe& stripe, const Hash128& key, Number numb
 }
 
 // Ends mostly come in order, so from the back.
-void SlotTable::Link(Key& key, Number held) {
+void ConcurrencyTable::Link(Key& key, Number held) {
   Number before = key.last;
   while (before != 0 && HeldOf(before).end > HeldOf(held).end) before = HeldOf(before).previous;
   const Number after = before == 0 ? key.first : HeldOf(before).next;
@@ -222,14 +224,14 @@ void SlotTable::Link(Key& key, Number held) {
   (after == 0 ? key.last : HeldOf(after).previous) = held;
 }
 
-void SlotTable::Unlink(Key& key, Number held) {
+void ConcurrencyTable::Unlink(Key& key, Number held) {
   const Number before = HeldOf(held).previous;
   const Number after = HeldOf(held).next;
   (before == 0 ? key.first : HeldOf(before).next) = after;
   (after == 0 ? key.last : HeldOf(after).previous) = before;
 }
 
-void SlotTable::Drop(Key& key, Number held) {
+void ConcurrencyTable::Drop(Key& key, Number held) {
   Unlink(key, held);
   Held& slot = HeldOf(held);
   key.in_flight -= slot.units;
@@ -240,11 +242,11 @@ void SlotTable::Drop(Key& key, Number held) {
   used_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void SlotTable::DropExpired(Key& key, Now now) {
+void ConcurrencyTable::DropExpired(Key& key, Now now) {
   while (key.first != 0 && HeldOf(key.first).end <= now.steady) Drop(key, key.first);
 }
 
-void SlotTable::FreeKeyIfIdle(Stripe& stripe, Number number) {
+void ConcurrencyTable::FreeKeyIfIdle(Stripe& stripe, Number number) {
   Key& key = KeyOf(number);
   if (key.first != 0) return;
   Number* link = &BucketOf(stripe, key.key);
@@ -256,7 +258,7 @@ void SlotTable::FreeKeyIfIdle(Stripe& stripe, Number number) {
 }
 
 // There are as many keys as slots, and a key without slots is free: no slot lacks a key.
-bool SlotTable::TakeEntries(Number& held, Number* key) {
+bool ConcurrencyTable::TakeEntries(Number& held, Number* key) {
   const std::lock_guard lock(free_lock_);
   if (free_held_ == 0 && fresh_held_ == held_.size()) return false;
   if (key != nullptr && free_key_ == 0 && fresh_key_ == keys_.size()) return false;
@@ -277,7 +279,7 @@ bool SlotTable::TakeEntries(Number& held, Number* key) {
   return true;
 }
 
-bool SlotTable::ReclaimElsewhere(const Stripe& mine, Now now) {
+bool ConcurrencyTable::ReclaimElsewhere(const Stripe& mine, Now now) {
   const std::int64_t ns = now.steady.time_since_epoch().count();
   for (Stripe& stripe : stripes_) {
     if (stripe.earliest_end.load(std::memory_order_relaxed) > ns) continue;
@@ -292,7 +294,7 @@ bool SlotTable::ReclaimElsewhere(const Stripe& mine, Now now) {
   return false;
 }
 
-void SlotTable::SweepStripe(Stripe& stripe, Now now) {
+void ConcurrencyTable::SweepStripe(Stripe& stripe, Now now) {
   Time earliest = Time::max();
   for (const Number& bucket : stripe.buckets) {
     for (Number number = bucket; number != 0;) {

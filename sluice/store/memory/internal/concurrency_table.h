@@ -29,7 +29,7 @@
 
 namespace sluice::memory {
 
-class SlotTable {
+class ConcurrencyTable {
  public:
   struct Answer {
     Decision decision;
@@ -37,7 +37,7 @@ class SlotTable {
   };
 
   // Knows its bound; the memory comes with Open().
-  SlotTable(std::uint32_t max_slots, Counters& counters)
+  ConcurrencyTable(std::uint32_t max_slots, Counters& counters)
       : max_slots_(max_slots), counters_(counters) {}
 
   // Takes the memory, at the first call. kResourceExhausted: the system does not have it.
