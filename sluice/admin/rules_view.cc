@@ -42,7 +42,7 @@ json::object LimitJson(const RuleLimit& limit) {
   json::object object;
   if (!limit.plan.empty()) object["plan"] = limit.plan;
   object["algorithm"] = std::string(AlgorithmName(limit.limit));
-  object["quota"] = QuotaOf(limit.limit);
+  object["quota"] = CapacityOf(limit.limit);
   if (const Duration window = WindowOf(limit.limit); window > Duration{0}) {
     object["window_ms"] = Milliseconds(window);
   }

@@ -60,8 +60,6 @@ std::uint64_t CapacityOf(const Limit& limit) {
                     limit);
 }
 
-std::uint64_t QuotaOf(const Limit& limit) { return CapacityOf(limit); }
-
 Duration WindowOf(const Limit& limit) {
   return std::visit(Overloaded{[](const token_bucket::Limit& l) {
                                  return token_bucket::ToDuration(l, l.capacity);

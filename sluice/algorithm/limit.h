@@ -26,13 +26,11 @@ using Limit =
 [[nodiscard]] std::string_view AlgorithmName(const Limit& limit);
 
 // What a caller may spend at most at one instant: the burst, the limit, the longest queue. A cost
-// above it is kNever.
+// above it is kNever. It is also the q of the RateLimit-Policy field.
 [[nodiscard]] std::uint64_t CapacityOf(const Limit& limit);
 
-// The q and the w of the RateLimit-Policy field. The window is the time in which a full capacity is
-// paid back (token bucket), or the window's length; zero for concurrency. A calendar period counts
-// as 1, 7, 30 or 365 days there.
-[[nodiscard]] std::uint64_t QuotaOf(const Limit& limit);
+// The w of that field: the time in which a full capacity is paid back (token bucket), or the
+// window's length; zero for concurrency. A calendar period counts as 1, 7, 30 or 365 days there.
 [[nodiscard]] Duration WindowOf(const Limit& limit);
 
 // How long after its last charge a state can matter at all: then it is as good as absent. Debts

@@ -53,7 +53,6 @@ TEST(LimitTest, TellsItsNameItsCapacityAndItsWindow) {
     SCOPED_TRACE(row.name);
     EXPECT_EQ(AlgorithmName(row.limit), row.name);
     EXPECT_EQ(CapacityOf(row.limit), row.capacity);
-    EXPECT_EQ(QuotaOf(row.limit), row.capacity);
     EXPECT_EQ(WindowOf(row.limit), row.window);
     EXPECT_EQ(HasSmallState(row.limit), row.small);
   }

@@ -64,7 +64,7 @@ std::optional<std::uint64_t> RetryAfterSeconds(const Outcome& outcome) {
 void AppendPolicyItem(std::string_view name, const Limit& limit, std::string* out) {
   out->append(QuotedName(name));
   out->append(";q=");
-  AppendNumber(QuotaOf(limit), out);
+  AppendNumber(CapacityOf(limit), out);
   if (std::holds_alternative<concurrency::Limit>(limit)) {
     out->append(R"(;qu="concurrent-requests")");
     return;
@@ -77,7 +77,7 @@ void AppendLimitItem(std::string_view quoted_name, const Decision& decision, con
                      std::string* out) {
   out->append(quoted_name);
   out->append(";r=");
-  AppendNumber(std::min(decision.remaining, QuotaOf(limit)), out);
+  AppendNumber(std::min(decision.remaining, CapacityOf(limit)), out);
   const std::optional<std::uint64_t> seconds = SecondsOf(decision);
   if (!seconds) return;
   out->append(";t=");

@@ -5,7 +5,7 @@
 //   RateLimit: "api";r=37;t=23, "exports";r=1
 //   Retry-After: 23
 //
-//   q, w    the limit's quota and window in seconds (QuotaOf, WindowOf); no w for concurrency
+//   q, w    the limit's quota and window in seconds (CapacityOf, WindowOf); no w for concurrency
 //   r       what is left, at most q
 //   t       allowed, or a cost that can never be met: until all is there again (reset_after);
 //           denied by this rule: until the same request passes (retry_after); left out where nobody

@@ -46,7 +46,7 @@ std::string_view LabelOf(const RuleResult& result) {
 // The texts go straight into the body: a denial is the one answer that must cost next to nothing.
 
 void AppendLimitInWords(const Limit& limit, std::string* out) {
-  net::AppendNumber(QuotaOf(limit), out);
+  net::AppendNumber(CapacityOf(limit), out);
   if (std::holds_alternative<concurrency::Limit>(limit)) {
     out->append(" at a time");
     return;
