@@ -107,7 +107,7 @@ TEST(CalendarTest, APeriodAheadOfTheNextIsDamage) {
   EXPECT_EQ(kept.decision.verdict, Verdict::kLimited);
   EXPECT_EQ(kept.decision.retry_after, Duration{hours{47}});
   EXPECT_FALSE(kept.damaged);
-  // Two days back: that can not be.
+  // Two days back: that cannot be.
   const Step<State> dropped = Decide(limit, state, 1, at(Utc(2026, 5, 4, 1)));
   EXPECT_TRUE(dropped.decision.allowed());
   EXPECT_TRUE(dropped.damaged);

@@ -16,7 +16,7 @@ struct LoggedRequest {
   std::string target;
 };
 
-// Both abort the test program when the file is not there or a line can't be read.
+// Both abort the test program when the file is not there or a line cannot be read.
 std::vector<LoggedRequest> ReadApacheLog(const std::string& path);
 // Tab-separated: host, logname, time, method, url, ...; one header line.
 std::vector<LoggedRequest> ReadTabSeparatedLog(const std::string& path);

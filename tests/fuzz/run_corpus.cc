@@ -33,7 +33,7 @@ std::vector<fs::path> FilesOf(const fs::path& path) {
   return files;
 }
 
-// False when the file can not be read.
+// False when the file cannot be read.
 bool Run(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     for (const fs::path& file : FilesOf(argv[i])) {
       if (!Run(file)) {
-        std::fprintf(stderr, "can not read %s\n", file.c_str());
+        std::fprintf(stderr, "cannot read %s\n", file.c_str());
         return 1;
       }
       ++inputs;

@@ -68,7 +68,7 @@ struct VectorFile {
   std::vector<Validation> validation;
 };
 
-// `path` from the project's root. A file that can not be read is a test's own mistake: it throws,
+// `path` from the project's root. A file that cannot be read is a test's own mistake: it throws,
 // which fails the test.
 [[nodiscard]] VectorFile Read(std::string_view path);
 

@@ -61,7 +61,7 @@ class PureKey {
   Limit limit_;
   SmallState small_;
   std::uint64_t undone_ = 0;
-  mutable Counters counters_;  // a View can not be const; Decide and Debt do not write
+  mutable Counters counters_;  // a View cannot be const; Decide and Debt do not write
   VectorLog log_;
   Slots slots_;
   std::int64_t next_slot_ = 1;

@@ -18,8 +18,8 @@
 //   * A key that is met under other numbers than it was written with (a reload, another plan) keeps
 //     what it owes, in units. Where it owes more than the new limit could hold it stays as it is,
 //     full under the new numbers, until it owes less: two rule sets in force at once, as during a
-//     reload, can not mint by turns.
-//   * A charge that was made under other numbers than the key has now can not be undone any more
+//     reload, cannot mint by turns.
+//   * A charge that was made under other numbers than the key has now cannot be undone any more
 //     (nothing returns).
 //
 // Cost: 32 bytes for each of `max_keys`, all there from the start, and for states outside of the
@@ -100,7 +100,7 @@ class MemoryStore final : public Store {
   //   kResourceExhausted  the system does not have the memory
   //   kDataLoss           the snapshot is damaged, cut short, or no snapshot at all
   //   kFailedPrecondition the snapshot is of a later version, or its hash needs another processor
-  //   kPermissionDenied, kUnavailable   the snapshot can not be read
+  //   kPermissionDenied, kUnavailable   the snapshot cannot be read
   static absl::StatusOr<std::unique_ptr<MemoryStore>> Open(const MemoryStoreOptions& options,
                                                            Now now);
   ~MemoryStore() override;
@@ -127,7 +127,7 @@ class MemoryStore final : public Store {
   // The file holds the hash key, but no key of a client. A call waits for one before it that writes
   // the same file, in this process or in another one.
   //
-  //   kPermissionDenied   the file, or the one beside it, can not be written
+  //   kPermissionDenied   the file, or the one beside it, cannot be written
   //   kResourceExhausted  the disk is full
   //   kUnavailable        all else that the system says; the file is then as it was before
   absl::Status WriteSnapshot(const std::string& path, Now now,

@@ -1,4 +1,4 @@
-// Files that are damaged, foreign, from the future or can not be written.
+// Files that are damaged, foreign, from the future or cannot be written.
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -353,7 +353,7 @@ TEST_F(SnapshotTest, WhenWritingFailsTheOldFileStays) {
   const std::string old_bytes = BytesOf(path());
   for (int i = 0; i < 20'000; ++i) Ask(*store, std::to_string(i), kBucket, 1, kNow);
 
-  // A name beside it that can not be written.
+  // A name beside it that cannot be written.
   std::filesystem::create_directory(path() + ".tmp");
   absl::Status status = store->WriteSnapshot(path(), kNow);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;

@@ -14,7 +14,7 @@
 // another limit (limit_registry.h); so each stretch says again what the numbers in it mean.
 //
 // Reading into a table of another size. Of a key there is only the line where it was, and that is a
-// slice of its hash; which other lines it may be in can not be told from it. But the slices of two
+// slice of its hash; which other lines it may be in cannot be told from it. But the slices of two
 // tables lie over each other (LineTable::Scale), so a line of the old table covers a few
 // neighbouring ones of the new table, and the key's own line is one of them, whether it lay in its
 // first, its second or its stash line. So it is put in all of these. The copies in the wrong lines

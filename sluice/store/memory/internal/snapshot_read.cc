@@ -95,7 +95,7 @@ class Restore {
     return absl::OkStatus();
   }
 
-  // False: it owes nothing any more, or can not be read.
+  // False: it owes nothing any more, or cannot be read.
   bool TakeState(Entry& entry) {
     const Limit& limit = *entry.known.limit;
     const LimitTraits traits = TraitsOf(limit);
@@ -231,7 +231,7 @@ absl::Status ReadSnapshot(SnapshotInput& input, const SnapshotHeader& header,
   if (header.max_keys > kFactor * max_keys || max_keys > kFactor * header.max_keys) {
     return absl::InvalidArgumentError(input.Told(
         absl::StrCat("is of a table of ", header.max_keys, " keys; one of max_keys ", max_keys,
-                     " can not take it over: at most ", kFactor, " times more or fewer")));
+                     " cannot take it over: at most ", kFactor, " times more or fewer")));
   }
   return std::make_unique<Restore>(input, header, parts, now)->Run();
 }
