@@ -1,6 +1,8 @@
 // What one decision of the engine costs: Limiter::Check with one rule (match, key, claim, outcome,
 // counters), one by one and in batches of 32, beside the map that a program would use without it.
 // Keys are drawn and built, and the clock is read, inside the timed loop.
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -62,18 +64,21 @@ class Engine {
 class Requests {
  public:
   explicit Requests(std::size_t size)
-      : texts_(size), headers_(size), requests_(size), outcomes_(size) {}
-
-  void Draw(Random& random, std::uint64_t keys) {
-    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      : texts_(size), headers_(size), requests_(size), outcomes_(size) {
+    for (std::size_t i = 0; i < size; ++i) {
       headers_[i] = {{{"Host", "api.example.com"},
                       {"User-Agent", "client/1.0"},
-                      {"X-API-Key", texts_[i].Of(random.Below(keys))}}};
+                      {"X-API-Key", texts_[i].Of(0)}}};
       requests_[i] = {.method = "GET",
                       .target = "/v1/orders",
                       .host = "api.example.com",
                       .headers = headers_[i]};
     }
+  }
+
+  // Writes another client's key into each request.
+  void Draw(Random& random, std::uint64_t keys) {
+    for (KeyText& text : texts_) (void)text.Of(random.Below(keys));
   }
   void Check(Limiter& limiter) { limiter.Check(requests_, outcomes_); }
 
@@ -144,8 +149,10 @@ void Compare(std::uint64_t keys) {
 }  // namespace
 }  // namespace sluice::bench
 
-int main() {
-  for (const std::uint64_t keys : {std::uint64_t{1'000'000}, std::uint64_t{10'000'000}}) {
-    sluice::bench::Compare(keys);
-  }
+// limiter_bench [KEYS...]: how many keys there are; a million and ten million when none is given.
+int main(int argc, char** argv) {
+  std::vector<std::uint64_t> counts;
+  for (int i = 1; i < argc; ++i) counts.push_back(std::strtoull(argv[i], nullptr, 10));
+  if (counts.empty()) counts = {1'000'000, 10'000'000};
+  for (const std::uint64_t keys : counts) sluice::bench::Compare(std::max<std::uint64_t>(keys, 1));
 }

@@ -98,7 +98,10 @@ class StoreSide {
     for (std::uint64_t done = 0; done < operations; done += batch) {
       // All are written before the first is hashed, as they would be in a buffer of requests.
       for (std::size_t i = 0; i < batch; ++i) keys_[i] = texts_[i].Of(next());
-      for (std::size_t i = 0; i < batch; ++i) claims_[i].key = hash(keys_[i]);
+      for (std::size_t i = 0; i < batch; ++i) {
+        claims_[i].key = hash(keys_[i]);
+        store_.Prefetch(claims_[i].key);
+      }
       store_.Apply({groups_.data(), batch}, clock_.Next(batch));
       allowed_ += groups_[0].allowed ? 1 : 0;
     }

@@ -73,8 +73,8 @@ namespace internal {
 
 }  // namespace internal
 
-inline Step<std::uint64_t> DecideWord(const Limit& limit, std::uint64_t word, std::uint64_t cost,
-                                      Now now) {
+[[gnu::always_inline]] inline Step<std::uint64_t> DecideWord(const Limit& limit, std::uint64_t word,
+                                                             std::uint64_t cost, Now now) {
   if (const auto* bucket = std::get_if<token_bucket::Limit>(&limit)) [[likely]] {
     return internal::AsWord(Decide(*bucket, {static_cast<std::int64_t>(word)}, cost, now.steady));
   }

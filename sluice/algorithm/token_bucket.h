@@ -141,32 +141,42 @@ inline std::int64_t Increment(const Limit& limit, std::uint64_t cost) {
       internal::CeilDiv(Uint128{cost} * limit.period_ticks, limit.units));
 }
 
-inline Step<State> Decide(const Limit& limit, State state, std::uint64_t cost, Time now) {
+[[gnu::always_inline]] inline Step<State> Decide(const Limit& limit, State state,
+                                                 std::uint64_t cost, Time now) {
   const std::int64_t now_ticks = TicksAt(limit, now);
   std::int64_t debt = std::max(state.tat, now_ticks) - now_ticks;
-  Step<State> step{.decision = {}, .next = state, .receipt = {}};
+  Verdict verdict = Verdict::kAllowed;
+  Duration retry_after{0};
+  std::uint64_t charged = 0;
+  std::uint64_t remaining = 0;
   if (cost > limit.burst) {
-    step.decision.verdict = Verdict::kNever;
-    step.decision.retry_after = kNever;
+    verdict = Verdict::kNever;
+    retry_after = kNever;
   } else if (cost > 0) {
     const std::int64_t increment = Increment(limit, cost);
     const std::int64_t room = limit.capacity - increment;
     if (debt > room) {
-      step.decision.verdict = Verdict::kLimited;
-      step.decision.retry_after = ToDuration(limit, debt - room);
+      verdict = Verdict::kLimited;
+      retry_after = ToDuration(limit, debt - room);
     } else {
       debt += increment;
-      step.next.tat = now_ticks + debt;
-      step.receipt = {
-          .before = state.tat, .charged_at = now_ticks, .undone_before = 0, .units = cost};
+      charged = cost;
     }
   }
   if (debt < limit.capacity) {
-    step.decision.remaining = static_cast<std::uint64_t>(limit.capacity - debt) /
-                              static_cast<std::uint64_t>(limit.interval);
+    remaining = static_cast<std::uint64_t>(limit.capacity - debt) /
+                static_cast<std::uint64_t>(limit.interval);
   }
-  step.decision.reset_after = ToDuration(limit, debt);
-  return step;
+  // Put together at the end, so that its parts stay in registers until the store writes them.
+  return {.decision = {.verdict = verdict,
+                       .remaining = remaining,
+                       .retry_after = retry_after,
+                       .reset_after = ToDuration(limit, debt)},
+          .next = {charged > 0 ? now_ticks + debt : state.tat},
+          .receipt = {.before = charged > 0 ? state.tat : 0,
+                      .charged_at = charged > 0 ? now_ticks : 0,
+                      .undone_before = 0,
+                      .units = charged}};
 }
 
 }  // namespace sluice::token_bucket

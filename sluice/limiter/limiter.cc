@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
 #include <utility>
 
 #include "sluice/limiter/fold.h"
@@ -20,31 +21,41 @@ void Limiter::Replace(const std::shared_ptr<const ActiveRules>& rules) {
 
 void Limiter::Check(std::span<const LimitRequest> requests, std::span<Outcome> outcomes) {
   assert(requests.size() == outcomes.size());
-  const Now now = parts_.clock.Read();
+  std::optional<Now> now;
   while (!requests.empty()) {
     const std::size_t size = std::min(requests.size(), Store::kMaxBatch);
-    CheckBatch(requests.first(size), outcomes.first(size), now);
+    scratch_.Clear();
+    keys_.clear();
+    for (std::size_t i = 0; i < size; ++i) {
+      Prepare(requests[i], outcomes[i]);
+      groups_[i] = ClaimGroup{.claims = outcomes[i].claims};
+    }
+    HashKeys(outcomes.first(size));
+    // Read this late, so that the keys' memory is on its way meanwhile.
+    if (!now) now = parts_.clock.Read();
+    Decide(requests.first(size), outcomes.first(size), *now);
     requests = requests.subspan(size);
     outcomes = outcomes.subspan(size);
   }
 }
 
-void Limiter::CheckBatch(std::span<const LimitRequest> requests, std::span<Outcome> outcomes,
-                         Now now) {
-  scratch_.Clear();
-  keys_.clear();
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    Prepare(requests[i], outcomes[i]);
-    outcomes[i].now = now;
-    groups_[i] = ClaimGroup{.claims = outcomes[i].claims};
-  }
-  HashKeys(outcomes);
+void Limiter::Decide(std::span<const LimitRequest> requests, std::span<Outcome> outcomes, Now now) {
   parts_.store.Apply(std::span(groups_).first(requests.size()), now);
   for (std::size_t i = 0; i < requests.size(); ++i) {
+    outcomes[i].now = now;
     Fold(outcomes[i]);
     if (parts_.observer != nullptr) parts_.observer->OnDecision(requests[i], outcomes[i]);
   }
 }
+
+namespace {
+
+ClaimKind KindOf(const Rule& rule, const LimitRequest& request) {
+  if (request.look) return ClaimKind::kLook;
+  return rule.mode == RuleMode::kShadow ? ClaimKind::kShadow : ClaimKind::kBinding;
+}
+
+}  // namespace
 
 // From the request to the rules that it meets and the claims that they make.
 void Limiter::Prepare(const LimitRequest& request, Outcome& outcome) {
@@ -54,18 +65,22 @@ void Limiter::Prepare(const LimitRequest& request, Outcome& outcome) {
 
   bool refused = false;  // before any counter is asked: nothing is charged then
   for (const Matched& matched : scratch_.matched()) {
+    const bool counts = matched.outcome == MatchOutcome::kCounts;
     RuleResult& result = outcome.results.emplace_back();
     result.rule = matched.rule;
     result.match = matched.outcome;
     result.rule_index = matched.rule_index;
     result.limit_index = matched.limit_index;
     result.missing = matched.missing;
-    if (matched.outcome != MatchOutcome::kCounts) {
+    result.claim = counts ? static_cast<std::int32_t>(outcome.claims.size()) : -1;
+    if (!counts) {
       refused = refused || matched.rule->mode == RuleMode::kEnforce;
       continue;
     }
-    result.claim = static_cast<std::int32_t>(outcome.claims.size());
-    FillClaim(matched, request, outcome.claims.emplace_back());
+    outcome.claims.emplace_back(
+        Hash128{}, &matched.rule->limits[matched.limit_index].limit,
+        rules_->IdOf(matched.rule_index, matched.limit_index), KindOf(*matched.rule, request),
+        matched.rule->charge_denied && !request.look, matched.cost, Decision{}, Receipt{});
     keys_.push_back(matched.key);
   }
   if (refused) {
@@ -76,26 +91,18 @@ void Limiter::Prepare(const LimitRequest& request, Outcome& outcome) {
 }
 
 // All of a batch in one loop: a hash is a chain of dependent rounds, and those of independent keys
-// overlap.
+// overlap; besides, bytes that were written a while ago are read faster than those written just
+// now.
 void Limiter::HashKeys(std::span<Outcome> outcomes) {
   auto key = keys_.begin();
   for (Outcome& outcome : outcomes) {
-    for (Claim& claim : outcome.claims) claim.key = parts_.hash_key(scratch_.BytesOf(*key++));
+    for (Claim& claim : outcome.claims) {
+      const Hash128 hash = parts_.hash_key(scratch_.BytesOf(*key++));
+      claim.key.lo = hash.lo;  // one by one: as a whole it would take a detour over the stack
+      claim.key.hi = hash.hi;
+      parts_.store.Prefetch(claim.key);
+    }
   }
-}
-
-// All but the key.
-void Limiter::FillClaim(const Matched& matched, const LimitRequest& request, Claim& claim) const {
-  const Rule& rule = *matched.rule;
-  claim.limit = &rule.limits[matched.limit_index].limit;
-  claim.limit_id = rules_->IdOf(matched.rule_index, matched.limit_index);
-  claim.cost = matched.cost;
-  if (request.look) {
-    claim.kind = ClaimKind::kLook;
-    return;
-  }
-  claim.charge_denied = rule.charge_denied;
-  if (rule.mode == RuleMode::kShadow) claim.kind = ClaimKind::kShadow;
 }
 
 void Limiter::Finish(Outcome& outcome) {

@@ -71,10 +71,10 @@ class Limiter {
   bool Renew(const Outcome& outcome);
 
  private:
-  void CheckBatch(std::span<const LimitRequest> requests, std::span<Outcome> outcomes, Now now);
   void Prepare(const LimitRequest& request, Outcome& outcome);
   void HashKeys(std::span<Outcome> outcomes);
-  void FillClaim(const Matched& matched, const LimitRequest& request, Claim& claim) const;
+  // Asks the store for what groups_ claims, and folds the outcomes.
+  void Decide(std::span<const LimitRequest> requests, std::span<Outcome> outcomes, Now now);
 
   Parts parts_;
   // Counted by a block of this limiter's own, so that outcomes on other threads do not fight for

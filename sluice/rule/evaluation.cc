@@ -6,11 +6,6 @@
 namespace sluice {
 namespace {
 
-// Stands before a part's bytes; the top bit tells a fallback part from a part of the same bytes.
-std::uint32_t LengthMark(std::size_t size, bool fallback) {
-  return static_cast<std::uint32_t>(size) | (fallback ? std::uint32_t{1} << 31 : 0);
-}
-
 bool HostIs(std::string_view host, std::string_view wanted) {
   if (wanted.starts_with("*.")) {
     wanted.remove_prefix(1);
@@ -111,7 +106,7 @@ const NormalPath& RuleSet::Evaluation::path() {
   if (!path_) {
     const std::size_t size = PathBufferSize(request_.target.size());
     if (scratch_.path_.size() < size) scratch_.path_.resize(size);
-    path_ = NormalizePath(request_.target, scratch_.path_);
+    NormalizePath(request_.target, scratch_.path_, path_.emplace());
   }
   return *path_;
 }
@@ -149,7 +144,7 @@ const Source* RuleSet::Evaluation::AppendKey(std::size_t rule_index, const PathP
   const Rule& rule = rules_.rules_[rule_index];
   const std::string& prefix = rules_.key_prefixes_[rule_index];
   const std::size_t start = scratch_.keys_size_;
-  scratch_.AppendKeyBytes(prefix.data(), prefix.size());
+  scratch_.AppendKeyBytes(prefix);
   for (const Source& source : rule.key) {
     bool fallback = false;
     std::optional<std::string_view> value = Value(source, route);
@@ -161,9 +156,7 @@ const Source* RuleSet::Evaluation::AppendKey(std::size_t rule_index, const PathP
       scratch_.keys_size_ = start;
       return &source;
     }
-    const std::uint32_t length = LengthMark(value->size(), fallback);
-    scratch_.AppendKeyBytes(&length, sizeof length);
-    scratch_.AppendKeyBytes(value->data(), value->size());
+    scratch_.AppendKeyPart(*value, fallback);
   }
   return nullptr;
 }

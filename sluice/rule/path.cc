@@ -34,20 +34,6 @@ int HexValue(char c) {
   return -1;
 }
 
-// How many bytes of `target` are in normal form for sure. A dot after a slash is left to Rewrite.
-// Nearly all bytes are letters and digits, and need no look at the one before.
-std::size_t NormalLength(std::string_view target) {
-  for (std::size_t i = 0; i < target.size(); ++i) {
-    const Kind kind = KindOf(target[i]);
-    if (kind == Kind::kPlain) [[likely]] {
-      continue;
-    }
-    const bool after_slash = i > 0 && target[i - 1] == '/';
-    if (after_slash || (kind != Kind::kDot && kind != Kind::kSlash)) return i;
-  }
-  return target.size();
-}
-
 // Writes the normal form of a path, byte by byte.
 class PathWriter {
  public:
@@ -173,13 +159,24 @@ std::string_view ToString(PathError error) {
   return "unknown error";
 }
 
-NormalPath NormalizePath(std::string_view target, std::span<char> buffer) {
-  if (target.empty() || target.front() != '/') return {{}, {}, PathError::kNotAbsolute};
-  const std::size_t normal = NormalLength(target);
-  if (normal == target.size() || target[normal] == '?') {
-    return {target.substr(0, normal), target.substr(0, normal), PathError::kNone};
-  }
+namespace internal {
 
+std::size_t NormalLength(std::string_view target) {
+  if (target.empty() || target.front() != '/') return 0;
+  const char* at = target.data();
+  const char* const end = at + target.size();
+  for (;;) {  // at a slash
+    if (++at == end || KindOf(*at) != Kind::kPlain) break;
+    do {
+      ++at;
+    } while (at != end && KindOf(*at) <= Kind::kDot);
+    if (at == end || KindOf(*at) != Kind::kSlash) break;
+  }
+  return static_cast<std::size_t>(at - target.data());
+}
+
+NormalPath RewritePath(std::string_view target, std::span<char> buffer) {
+  if (target.empty() || target.front() != '/') return {{}, {}, PathError::kNotAbsolute};
   const Rewritten literal = Rewrite(target, false, buffer);
   if (literal.error != PathError::kNone) return {{}, {}, literal.error};
   if (!literal.escaped_slash) return {literal.text, literal.text, PathError::kNone};
@@ -188,4 +185,5 @@ NormalPath NormalizePath(std::string_view target, std::span<char> buffer) {
   return {literal.text, split.text, PathError::kNone};
 }
 
+}  // namespace internal
 }  // namespace sluice

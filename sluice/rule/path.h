@@ -67,5 +67,35 @@ struct NormalPath {
 // point into `target` or `buffer`. With a buffer smaller than PathBufferSize() long paths that are
 // not normal already may be refused as kTooLong; no path is ever cut short.
 [[nodiscard]] NormalPath NormalizePath(std::string_view target, std::span<char> buffer);
+// The same into `path`, for the hot path: a result that is copied just after it was written waits
+// for the writes.
+void NormalizePath(std::string_view target, std::span<char> buffer, NormalPath& path);
+
+namespace internal {
+
+// How many bytes of `target` are in normal form for sure; 0 when it does not begin with a slash.
+// Stops at a dot behind a slash, whatever follows.
+[[nodiscard]] std::size_t NormalLength(std::string_view target);
+// NormalizePath for a target that is not in normal form.
+[[nodiscard]] NormalPath RewritePath(std::string_view target, std::span<char> buffer);
+
+}  // namespace internal
+
+inline void NormalizePath(std::string_view target, std::span<char> buffer, NormalPath& path) {
+  const std::size_t normal = internal::NormalLength(target);
+  if (normal == 0 || (normal < target.size() && target[normal] != '?')) {
+    path = internal::RewritePath(target, buffer);
+    return;
+  }
+  path.literal = {target.data(), normal};
+  path.split = {target.data(), normal};
+  path.error = PathError::kNone;
+}
+
+inline NormalPath NormalizePath(std::string_view target, std::span<char> buffer) {
+  NormalPath path;
+  NormalizePath(target, buffer, path);
+  return path;
+}
 
 }  // namespace sluice

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "sluice/base/bytes.h"
 
 namespace sluice {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool Equal(std::string_view a, std::string_view b, bool ignore_case) {
-  if (!ignore_case) return a == b;
+  if (!ignore_case) return SameBytes(a, b);
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](char x, char y) { return Lower(x) == Lower(y); });
 }
@@ -77,6 +78,7 @@ absl::StatusOr<PathPattern> PathPattern::Compile(std::string_view pattern, bool 
 }
 
 bool PathPattern::TakeLiteral(std::string_view& path) const {
+  if (path.size() < literal_.size()) return false;
   if (!Equal(path.substr(0, literal_.size()), literal_, ignore_case_)) return false;
   path.remove_prefix(literal_.size());
   return path.empty() || path.front() == '/';

@@ -61,22 +61,24 @@ void RuleSet::Evaluate(const LimitRequest& request, Scratch& scratch) const {
     }
     if (exempt) continue;
 
-    Matched matched{.rule = &rule, .rule_index = static_cast<std::uint32_t>(i)};
+    const std::size_t key_start = scratch.keys_size_;
+    const Source* missing = rule.deny ? nullptr : evaluation.AppendKey(i, route);
+    if (missing != nullptr && rule.on_missing_key == OnMissingKey::kSkip) continue;
+
+    // Written where it stays: a copy of what was written just now waits for the writes.
+    Matched& matched = scratch.matched_.emplace_back();
+    matched.rule = &rule;
+    matched.rule_index = static_cast<std::uint32_t>(i);
+    matched.missing = missing;
     if (rule.deny) {
       matched.outcome = MatchOutcome::kDenies;
+    } else if (missing != nullptr) {
+      matched.outcome = MatchOutcome::kMissingKey;
     } else {
-      const std::size_t start = scratch.keys_size_;
-      matched.missing = evaluation.AppendKey(i, route);
-      if (matched.missing != nullptr) {
-        if (rule.on_missing_key == OnMissingKey::kSkip) continue;
-        matched.outcome = MatchOutcome::kMissingKey;
-      } else {
-        matched.key = {.begin = start, .size = scratch.keys_size_ - start};
-        matched.limit_index = evaluation.LimitIndex(rule);
-        matched.cost = evaluation.CostOf(rule.cost);
-      }
+      matched.key = {.begin = key_start, .size = scratch.keys_size_ - key_start};
+      matched.limit_index = evaluation.LimitIndex(rule);
+      matched.cost = evaluation.CostOf(rule.cost);
     }
-    scratch.matched_.push_back(matched);
   }
 }
 

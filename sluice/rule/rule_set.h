@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sluice/base/bytes.h"
 #include "sluice/rule/client_address.h"
 #include "sluice/rule/plan_table.h"
 #include "sluice/rule/request.h"
@@ -115,7 +116,7 @@ class RuleSet::Scratch {
   // Of the request evaluated last.
   [[nodiscard]] const std::vector<Matched>& matched() const { return matched_; }
   void Clear() { keys_size_ = 0; }
-  // Good until the next Evaluate or Clear.
+  // Good until the next Clear; a pointer into it until the next Evaluate.
   [[nodiscard]] std::string_view BytesOf(KeySpan key) const {
     return {keys_.data() + key.begin, key.size};
   }
@@ -124,11 +125,26 @@ class RuleSet::Scratch {
   friend class RuleSet;
   friend class Evaluation;
 
-  void AppendKeyBytes(const void* bytes, std::size_t size) {
-    if (size == 0) return;  // an empty view may point nowhere
-    if (keys_.size() - keys_size_ < size) keys_.resize(2 * keys_.size() + size);
-    std::memcpy(keys_.data() + keys_size_, bytes, size);
-    keys_size_ += size;
+  void AppendKeyBytes(std::string_view bytes) {
+    MakeRoom(bytes.size());
+    CopyBytes(keys_.data() + keys_size_, bytes);
+    keys_size_ += bytes.size();
+  }
+  // A length, then the bytes. The top bit of the length tells a fallback part from another part of
+  // the same bytes.
+  void AppendKeyPart(std::string_view bytes, bool fallback) {
+    const std::uint32_t length =
+        static_cast<std::uint32_t>(bytes.size()) | (fallback ? std::uint32_t{1} << 31 : 0);
+    MakeRoom(sizeof length + bytes.size());
+    char* const at = keys_.data() + keys_size_;
+    std::memcpy(at, &length, sizeof length);
+    CopyBytes(at + sizeof length, bytes);
+    keys_size_ += sizeof length + bytes.size();
+  }
+  void MakeRoom(std::size_t size) {
+    if (keys_.size() - keys_size_ < size) [[unlikely]] {
+      keys_.resize(2 * keys_.size() + size);
+    }
   }
 
   std::vector<Matched> matched_;

@@ -41,7 +41,6 @@ class OneValue {
 std::optional<std::string_view> FindHeader(std::string_view name, const LimitRequest& request) {
   OneValue one;
   for (const Field& field : request.headers) {
-    if (field.name.size() != name.size()) continue;
     if (SameHeader(field.name, name)) one.Add(TrimSpaces(field.value));
   }
   return one.Get();
@@ -130,9 +129,7 @@ std::optional<std::string_view> NotEmpty(std::string_view text) {
 
 }  // namespace
 
-bool SameHeader(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  if (a == b) return true;  // most clients write a name as its documentation does
+bool internal::SameHeaderInAnotherCase(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(),
                     [](char x, char y) { return Lower(x) == Lower(y); });
 }

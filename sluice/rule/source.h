@@ -1,7 +1,6 @@
 // Where a part of a key, or a plan's name, is found in a request.
 //
-//   key: [api_key, route]      two sources: a header (behind the name api_key) and the matched
-//   pattern
+//   key: [api_key, route]      two sources: the header behind api_key, and the matched pattern
 //
 // A value given twice and differently (two X-API-Key headers, a=1&a=2) is ambiguous: the upstream
 // may take the other one, so a client could choose its counter by adding one. It counts as missing.
@@ -12,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "sluice/base/bytes.h"
 #include "sluice/rule/request.h"
 
 namespace sluice {
@@ -44,8 +44,16 @@ struct Source {
                                                         const LimitRequest& request,
                                                         std::string& buffer);
 
-// Whether two header names are the same (ASCII, without case).
-[[nodiscard]] bool SameHeader(std::string_view a, std::string_view b);
+namespace internal {
+// Requires the same length.
+[[nodiscard]] bool SameHeaderInAnotherCase(std::string_view a, std::string_view b);
+}  // namespace internal
+
+// Whether two header names are the same (ASCII, without case). Most clients write a name as its
+// documentation does.
+[[nodiscard]] inline bool SameHeader(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && (SameBytes(a, b) || internal::SameHeaderInAnotherCase(a, b));
+}
 
 // The host of an authority: lower case, without port and trailing dot; into `buffer` where it had
 // to be changed.

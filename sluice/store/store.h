@@ -68,6 +68,10 @@ class Store {
   virtual absl::StatusOr<LimitId> Register(const Limit& limit) = 0;
   virtual void Release(LimitId id, Now now) = 0;
 
+  // A hint: a claim on `key` comes with the next Apply(). Memory that it needs is fetched
+  // meanwhile.
+  virtual void Prefetch(const Hash128& /*key*/) const noexcept {}
+
   // Decides on and charges each group by itself, in order; groups are given together only so that
   // memory can be fetched ahead. Answers at once, allocates nothing. At most kMaxBatch groups.
   static constexpr std::size_t kMaxBatch = 32;

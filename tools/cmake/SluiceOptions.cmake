@@ -23,6 +23,11 @@ add_library(sluice_flags INTERFACE)
 target_compile_options(sluice_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi
   -Wno-missing-field-initializers -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Copying two members in one 16-byte move, just after each was written by itself, waits until both
+  # writes are through. Without the vectorizer that makes such moves a decision takes 10 % less.
+  target_compile_options(sluice_flags INTERFACE $<$<CONFIG:Release>:-fno-tree-slp-vectorize>)
+endif()
 target_include_directories(sluice_flags INTERFACE ${PROJECT_SOURCE_DIR})
 
 if(SLUICE_SANITIZE)

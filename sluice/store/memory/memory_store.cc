@@ -94,10 +94,12 @@ absl::StatusOr<LimitId> MemoryStore::Register(const Limit& limit) {
 
 void MemoryStore::Release(LimitId id, Now now) { engine_->limits.Release(id, now); }
 
+void MemoryStore::Prefetch(const Hash128& key) const noexcept {
+  engine_->table.Prefetch(memory::Place(key));
+}
+
 void MemoryStore::Apply(std::span<ClaimGroup> groups, Now now) noexcept {
-  if (groups.size() > 1 || (groups.size() == 1 && groups[0].claims.size() > 1)) {
-    engine_->Prefetch(groups);
-  }
+  if (groups.size() > 1) engine_->PrefetchBlocks(groups);
   for (ClaimGroup& group : groups) engine_->Apply(group, now);
 }
 

@@ -116,6 +116,7 @@ class MemoryStore final : public Store {
   absl::StatusOr<LimitId> Register(const Limit& limit) override;
   void Release(LimitId id, Now now) override;
 
+  void Prefetch(const Hash128& key) const noexcept override;
   void Apply(std::span<ClaimGroup> groups, Now now) noexcept override;
   void Undo(Claim& claim, std::uint64_t units, Now now) noexcept override;
   bool Renew(const Claim& claim, Now now) noexcept override;

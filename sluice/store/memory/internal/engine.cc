@@ -49,18 +49,14 @@ std::size_t MemoryStore::Engine::BytesTaken() const {
   return table.bytes() + arena.bytes() + concurrency.bytes();
 }
 
-void MemoryStore::Engine::Prefetch(std::span<const ClaimGroup> groups) const {
-  for (const ClaimGroup& group : groups) {
-    for (const Claim& claim : group.claims) table.PrefetchFirst(memory::Place(claim.key));
-  }
+void MemoryStore::Engine::PrefetchBlocks(std::span<const ClaimGroup> groups) const {
   for (const ClaimGroup& group : groups) {
     for (const Claim& claim : group.claims) {
-      const memory::Place place(claim.key);
       const Keeper keeper = limits.traits(claim.limit_id).keeper;
-      table.PrefetchSecond(place);
-      if (keeper != Keeper::kWord && keeper != Keeper::kConcurrency) [[unlikely]] {
-        arena.PrefetchHead(table.WordInFirst(place));
+      if (keeper == Keeper::kWord || keeper == Keeper::kConcurrency) [[likely]] {
+        continue;
       }
+      arena.PrefetchHead(table.WordInFirst(memory::Place(claim.key)));
     }
   }
 }

@@ -35,8 +35,8 @@ class MemoryStore::Engine {
     return {table, arena, limits, eviction, counters};
   }
 
-  // Fetches the lines of all claims in two rounds, so that no claim waits for memory alone.
-  void Prefetch(std::span<const ClaimGroup> groups) const;
+  // Fetches the blocks of those claims whose states lie in blocks. Their lines are there already.
+  void PrefetchBlocks(std::span<const ClaimGroup> groups) const;
   void Apply(ClaimGroup& group, Now now);
   void Undo(Claim& claim, std::uint64_t units, Now now);
   bool Renew(const Claim& claim, Now now);

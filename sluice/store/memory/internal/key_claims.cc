@@ -53,13 +53,20 @@ bool KeyClaims::ChargeAtOnce(Claim& claim, const LimitTraits& traits, Now now) {
   const Slot slot = table_.Find(place);
   Seen seen;
   if (!slot || !slot.Read(seen) || seen.tag != (place.fingerprint | claim.limit_id)) return false;
-  const Step<std::uint64_t> step = DecideWord(*claim.limit, seen.word, claim.cost, now);
-  if (step.damaged) return false;
-  if (step.receipt.units > 0 && !slot.Replace(seen.word, step.next)) return false;
-  claim.decision = step.decision;
-  claim.receipt = step.receipt;
-  claim.receipt.undone_before = undone;
-  return true;
+  const auto settle = [&](const Step<std::uint64_t>& step) {
+    if (step.damaged) return false;
+    if (step.receipt.units > 0 && !slot.Replace(seen.word, step.next)) return false;
+    claim.decision = step.decision;
+    claim.receipt = step.receipt;
+    claim.receipt.undone_before = undone;
+    return true;
+  };
+  // Apart, so that a step of the token bucket is never put together in memory.
+  if (const auto* bucket = std::get_if<token_bucket::Limit>(claim.limit)) [[likely]] {
+    const token_bucket::State state{static_cast<std::int64_t>(seen.word)};
+    return settle(sluice::internal::AsWord(Decide(*bucket, state, claim.cost, now.steady)));
+  }
+  return settle(sluice::internal::DecideOtherWord(*claim.limit, seen.word, claim.cost, now));
 }
 
 void KeyClaims::Ask(Claim& claim, How how, Now now) {
