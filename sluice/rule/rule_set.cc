@@ -2,41 +2,16 @@
 
 #include <utility>
 
-#include "sluice/rule/evaluation.h"
+#include "sluice/rule/internal/evaluation.h"
 
 namespace sluice {
 namespace {
-
-bool NamesCaller(const Source& source) {
-  switch (source.kind) {
-    case SourceKind::kIp:
-    case SourceKind::kHeader:
-    case SourceKind::kCookie:
-    case SourceKind::kQuery:
-    case SourceKind::kAttribute:
-      return true;
-    case SourceKind::kGlobal:
-    case SourceKind::kMethod:
-    case SourceKind::kHost:
-    case SourceKind::kRoute:
-    case SourceKind::kRegion:
-      return false;
-  }
-  return false;
-}
 
 std::string KeyPrefix(const std::string& rule_name) {
   return std::to_string(rule_name.size()) + ":" + rule_name;
 }
 
 }  // namespace
-
-bool Rule::KeyedByCaller() const {
-  for (const Source& source : key) {
-    if (NamesCaller(source)) return true;
-  }
-  return false;
-}
 
 RuleSet::RuleSet(std::vector<Rule> rules, RuleSetOptions options, std::uint64_t generation)
     : rules_(std::move(rules)), options_(std::move(options)), generation_(generation) {
@@ -48,16 +23,18 @@ RuleSet::~RuleSet() = default;
 
 void RuleSet::Evaluate(const LimitRequest& request, Scratch& scratch) const {
   using Criterion = Evaluation::Criterion;
+  using Reading = Evaluation::Reading;
   scratch.matched_.clear();
   Evaluation evaluation(*this, request, scratch);
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     const Rule& rule = rules_[i];
     const PathPattern* route = nullptr;
-    if (evaluation.FirstMismatch(rule.match, true, &route) != Criterion::kNone) continue;
+    if (evaluation.FirstMismatch(rule.match, Reading::kAny, &route) != Criterion::kNone) continue;
     const PathPattern* exempt_route = nullptr;
     bool exempt = false;
     for (const Match& match : rule.exempt) {
-      exempt = exempt || evaluation.FirstMismatch(match, false, &exempt_route) == Criterion::kNone;
+      exempt = exempt ||
+               evaluation.FirstMismatch(match, Reading::kEvery, &exempt_route) == Criterion::kNone;
     }
     if (exempt) continue;
 
@@ -93,20 +70,22 @@ RuleSet::Caller RuleSet::Identify(const LimitRequest& request) const {
 
 std::vector<RuleSet::Explanation> RuleSet::Explain(const LimitRequest& request) const {
   using Criterion = Evaluation::Criterion;
+  using Reading = Evaluation::Reading;
   std::vector<Explanation> explanations;
   Scratch scratch;
   Evaluation evaluation(*this, request, scratch);
   for (const Rule& rule : rules_) {
     Explanation& told = explanations.emplace_back(Explanation{.rule = &rule});
     const PathPattern* route = nullptr;
-    if (const Criterion failed = evaluation.FirstMismatch(rule.match, true, &route);
+    if (const Criterion failed = evaluation.FirstMismatch(rule.match, Reading::kAny, &route);
         failed != Criterion::kNone) {
       told.reason = std::string(Evaluation::Name(failed)) + " does not match";
       continue;
     }
     const PathPattern* exempt_route = nullptr;
     for (std::size_t i = 0; i < rule.exempt.size() && told.reason.empty(); ++i) {
-      if (evaluation.FirstMismatch(rule.exempt[i], false, &exempt_route) == Criterion::kNone) {
+      if (evaluation.FirstMismatch(rule.exempt[i], Reading::kEvery, &exempt_route) ==
+          Criterion::kNone) {
         told.reason = "exempt by entry " + std::to_string(i + 1);
       }
     }

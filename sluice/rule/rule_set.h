@@ -86,13 +86,15 @@ class RuleSet {
   struct Explanation {
     const Rule* rule = nullptr;
     bool meets = false;
-    std::string reason;  // "path", "exempt: method", "api_key is missing"; empty when all is well
-    std::vector<std::string> key;  // "api_key=ann": label and value, escaped for a terminal
+    // Why not: "path does not match", "exempt by entry 2", "api_key is missing or ambiguous". With
+    // `meets`: why it denies without counting. Empty: it counts the request.
+    std::string reason;
+    std::vector<std::string> key;  // "api_key=ann": label and value, as they were sent
     const RuleLimit* limit = nullptr;
     std::uint64_t cost = 0;
   };
   [[nodiscard]] std::vector<Explanation> Explain(const LimitRequest& request) const;
-  // The client's address and the plan that the rules see.
+  // The client's address, the normal path and the plan, as the rules see them.
   struct Caller {
     IpAddress client;
     std::string path;

@@ -5,9 +5,8 @@
 //
 //   claims of one request:  [binding][binding][shadow]
 //        1. decide on all      room?    room?    room?
-//        2. charge all         only if every binding claim had room (and a shadow one if it had
-//        too)
-//        3. someone was faster on one of them: give the others back by receipt; denied
+//        2. charge all         only if every binding claim has room (a shadow one: if it has)
+//        3. another request was faster on one of them: give the others back by receipt; denied
 //
 // In step 3 another request may see a charge that is given back a moment later, and be denied for
 // it; nobody is ever admitted by it.

@@ -2,6 +2,8 @@
 // each attribute of the request at most once, when a rule first asks for it.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -18,9 +20,12 @@ class RuleSet::Evaluation {
   enum class Criterion : std::uint8_t { kNone, kMethod, kPath, kHost, kHeader, kClient };
   [[nodiscard]] static std::string_view Name(Criterion criterion);
 
-  // kNone: `match` holds. `bite`: as a rule's own match (either reading of the path), else as an
-  // exemption (both). `route` is set to the pattern that held, if any was asked for.
-  Criterion FirstMismatch(const Match& match, bool bite, const PathPattern** route);
+  // Which readings of a path with two (rule/path.h) must be covered: a rule's own match needs any,
+  // an exemption every one. A path that can't be normalised is covered where any reading is enough.
+  enum class Reading : std::uint8_t { kAny, kEvery };
+
+  // kNone: `match` holds. `route` is set to the pattern that held, if any was asked for.
+  Criterion FirstMismatch(const Match& match, Reading reading, const PathPattern** route);
 
   // The key of `rule` onto the end of scratch.keys_. Null when all of it was found, else the part
   // that is missing; nothing was appended then.
@@ -36,7 +41,8 @@ class RuleSet::Evaluation {
   std::string_view plan();
 
  private:
-  bool PathHolds(const std::vector<PathPattern>& patterns, bool bite, const PathPattern** route);
+  bool PathHolds(const std::vector<PathPattern>& patterns, Reading reading,
+                 const PathPattern** route);
   bool HostHolds(const std::vector<std::string>& hosts);
   bool HeaderHolds(const Match::Header& header);
   bool ClientHolds(const std::vector<IpPrefix>& clients);

@@ -1,4 +1,4 @@
-#include "sluice/rule/evaluation.h"
+#include "sluice/rule/internal/evaluation.h"
 
 #include <algorithm>
 #include <charconv>
@@ -34,13 +34,14 @@ std::string_view RuleSet::Evaluation::Name(Criterion criterion) {
   return "";
 }
 
-RuleSet::Evaluation::Criterion RuleSet::Evaluation::FirstMismatch(const Match& match, bool bite,
+RuleSet::Evaluation::Criterion RuleSet::Evaluation::FirstMismatch(const Match& match,
+                                                                  Reading reading,
                                                                   const PathPattern** route) {
   if (!match.methods.empty() && std::find(match.methods.begin(), match.methods.end(),
                                           request_.method) == match.methods.end()) {
     return Criterion::kMethod;
   }
-  if (!match.paths.empty() && !PathHolds(match.paths, bite, route)) return Criterion::kPath;
+  if (!match.paths.empty() && !PathHolds(match.paths, reading, route)) return Criterion::kPath;
   if (!match.hosts.empty() && !HostHolds(match.hosts)) return Criterion::kHost;
   for (const Match::Header& header : match.headers) {
     if (!HeaderHolds(header)) return Criterion::kHeader;
@@ -49,12 +50,13 @@ RuleSet::Evaluation::Criterion RuleSet::Evaluation::FirstMismatch(const Match& m
   return Criterion::kNone;
 }
 
-bool RuleSet::Evaluation::PathHolds(const std::vector<PathPattern>& patterns, bool bite,
+bool RuleSet::Evaluation::PathHolds(const std::vector<PathPattern>& patterns, Reading reading,
                                     const PathPattern** route) {
   const NormalPath& normal = path();
+  const bool any = reading == Reading::kAny;
   for (const PathPattern& pattern : patterns) {
-    const bool holds = !normal.ok() ? bite
-                       : bite       ? pattern.MatchesAnyReading(normal)
+    const bool holds = !normal.ok() ? any
+                       : any        ? pattern.MatchesAnyReading(normal)
                                     : pattern.MatchesEveryReading(normal);
     if (holds) {
       *route = &pattern;

@@ -1,0 +1,33 @@
+#include "sluice/rule/rule.h"
+
+namespace sluice {
+namespace {
+
+bool NamesCaller(const Source& source) {
+  switch (source.kind) {
+    case SourceKind::kIp:
+    case SourceKind::kHeader:
+    case SourceKind::kCookie:
+    case SourceKind::kQuery:
+    case SourceKind::kAttribute:
+      return true;
+    case SourceKind::kGlobal:
+    case SourceKind::kMethod:
+    case SourceKind::kHost:
+    case SourceKind::kRoute:
+    case SourceKind::kRegion:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool Rule::KeyedByCaller() const {
+  for (const Source& source : key) {
+    if (NamesCaller(source)) return true;
+  }
+  return false;
+}
+
+}  // namespace sluice
