@@ -29,9 +29,14 @@ namespace sluice {
                                             [](char x, char y) { return Lower(x) == Lower(y); });
 }
 
-// Without the blanks at both ends. By default those that HTTP allows there (RFC 9110, 5.6.3).
-[[nodiscard]] constexpr std::string_view Trim(std::string_view text,
-                                              std::string_view blanks = " \t") {
+// Without the blanks at both ends: those that HTTP allows there (RFC 9110, 5.6.3), or `blanks`.
+[[nodiscard]] constexpr std::string_view Trim(std::string_view text) {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+[[nodiscard]] constexpr std::string_view Trim(std::string_view text, std::string_view blanks) {
   text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
   text.remove_suffix(text.size() - (text.find_last_not_of(blanks) + 1));  // npos + 1 is 0
   return text;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/numeric/int128.h"
-
 namespace sluice {
 namespace {
 
@@ -35,19 +33,11 @@ Duration Wait(const Claim* claim) {
   return claim == nullptr ? Duration{0} : claim->decision.retry_after;
 }
 
-// a/b < c/d in whole numbers; a capacity of 0 has nothing left.
-bool SmallerShare(const Claim& a, const Claim& b) {
-  using Wide = absl::uint128;
-  const std::uint64_t capacity_a = std::max<std::uint64_t>(CapacityOf(*a.limit), 1);
-  const std::uint64_t capacity_b = std::max<std::uint64_t>(CapacityOf(*b.limit), 1);
-  return Wide{a.decision.remaining} * capacity_b < Wide{b.decision.remaining} * capacity_a;
-}
-
 // Whether `result`, which bears on the answer as `answer`, is to be shown rather than `shown`.
 bool TellsMore(Answer answer, const Claim* claim, Answer shown_answer, const Claim* shown) {
   if (answer != shown_answer) return answer > shown_answer;
   if (claim == nullptr || shown == nullptr) return false;  // the first of its kind stays
-  if (answer <= Answer::kDelayed) return SmallerShare(*claim, *shown);
+  if (answer <= Answer::kDelayed) return Tighter(*claim, *shown);
   return Wait(claim) > Wait(shown);
 }
 

@@ -1,6 +1,17 @@
 #include "sluice/limiter/outcome.h"
 
+#include <algorithm>
+
+#include "sluice/base/int128.h"
+
 namespace sluice {
+
+bool Tighter(const Claim& a, const Claim& b) {
+  const std::uint64_t capacity_a = std::max<std::uint64_t>(CapacityOf(*a.limit), 1);
+  const std::uint64_t capacity_b = std::max<std::uint64_t>(CapacityOf(*b.limit), 1);
+  // a's remaining / capacity_a < b's remaining / capacity_b, in whole numbers.
+  return Uint128{a.decision.remaining} * capacity_b < Uint128{b.decision.remaining} * capacity_a;
+}
 
 std::string_view AnswerName(Answer answer) {
   switch (answer) {

@@ -75,6 +75,9 @@ struct Outcome {
   }
 };
 
+// Whether a smaller share of a's capacity is left than of b's. A capacity of 0 has nothing left.
+[[nodiscard]] bool Tighter(const Claim& a, const Claim& b);
+
 // The answer's name for logs, metrics and JSON: "allowed", "delayed", "limited", "never",
 // "missing_identity", "denied".
 [[nodiscard]] std::string_view AnswerName(Answer answer);

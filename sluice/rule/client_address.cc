@@ -4,19 +4,14 @@
 #include <cstddef>
 #include <optional>
 
+#include "sluice/base/ascii.h"
+
 namespace sluice {
 namespace {
 
 bool Trusted(const ClientAddressOptions& options, IpAddress address) {
   return std::any_of(options.trusted_proxies.begin(), options.trusted_proxies.end(),
                      [&](const IpPrefix& range) { return range.Contains(address); });
-}
-
-std::string_view Trim(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 // Takes the rightmost part of `text` that `separator` cuts off; separators inside quotes do not
@@ -45,12 +40,6 @@ std::string_view TakeLast(std::string_view& text, char separator) {
 std::string_view Unquoted(std::string_view text) {
   const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
   return quoted ? text.substr(1, text.size() - 2) : text;
-}
-
-bool EqualsIgnoringCase(std::string_view text, std::string_view lower) {
-  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-  });
 }
 
 // RFC 7239 lets a proxy hide the port, too: `192.0.2.1:_gazonk`.

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "sluice/base/ascii.h"
+
 namespace sluice {
 namespace {
 
@@ -26,13 +28,6 @@ constexpr std::array<Kind, 256> kKinds = [] {
 }();
 
 Kind KindOf(char c) { return kKinds[static_cast<unsigned char>(c)]; }
-
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // Writes the normal form of a path, byte by byte.
 class PathWriter {

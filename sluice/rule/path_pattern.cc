@@ -5,17 +5,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "sluice/base/ascii.h"
 #include "sluice/base/bytes.h"
 
 namespace sluice {
 namespace {
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 bool Equal(std::string_view a, std::string_view b, bool ignore_case) {
-  if (!ignore_case) return SameBytes(a, b);
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return Lower(x) == Lower(y); });
+  return ignore_case ? EqualsIgnoringCase(a, b) : SameBytes(a, b);
 }
 
 void DropSlashAtEnd(std::string_view& path) {

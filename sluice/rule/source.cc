@@ -2,16 +2,10 @@
 
 #include <algorithm>
 
+#include "sluice/base/ascii.h"
+
 namespace sluice {
 namespace {
-
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-std::string_view TrimSpaces(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 // Cookies may come in quotes, which most servers take off (RFC 6265, 5.2 and 4.1.1).
 std::string_view Unquoted(std::string_view text) {
@@ -41,7 +35,7 @@ class OneValue {
 std::optional<std::string_view> FindHeader(std::string_view name, const LimitRequest& request) {
   OneValue one;
   for (const Field& field : request.headers) {
-    if (SameHeader(field.name, name)) one.Add(TrimSpaces(field.value));
+    if (SameHeader(field.name, name)) one.Add(Trim(field.value));
   }
   return one.Get();
 }
@@ -52,30 +46,24 @@ std::optional<std::string_view> FindCookie(std::string_view name, const LimitReq
     if (!SameHeader(field.name, "cookie")) continue;
     std::string_view rest = field.value;
     while (!rest.empty()) {
-      const std::string_view pair = TrimSpaces(rest.substr(0, rest.find(';')));
+      const std::string_view pair = Trim(rest.substr(0, rest.find(';')));
       rest.remove_prefix(
           std::min(rest.size(), rest.find(';') == rest.npos ? rest.size() : rest.find(';') + 1));
       const std::size_t equals = pair.find('=');
-      if (equals != pair.npos && TrimSpaces(pair.substr(0, equals)) == name) {
-        one.Add(Unquoted(TrimSpaces(pair.substr(equals + 1))));
+      if (equals != pair.npos && Trim(pair.substr(0, equals)) == name) {
+        one.Add(Unquoted(Trim(pair.substr(equals + 1))));
       }
     }
   }
   return one.Get();
 }
 
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  c = Lower(c);
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 // Percent-decodes form-encoded text onto the end of `out`. An escape that is none stays as it is.
 void AppendDecoded(std::string_view text, std::string& out) {
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 &&
-        HexDigit(text[i + 2]) >= 0) {
-      out.push_back(static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2])));
+    if (text[i] == '%' && i + 2 < text.size() && HexValue(text[i + 1]) >= 0 &&
+        HexValue(text[i + 2]) >= 0) {
+      out.push_back(static_cast<char>(HexValue(text[i + 1]) * 16 + HexValue(text[i + 2])));
       i += 2;
     } else {
       out.push_back(text[i] == '+' ? ' ' : text[i]);
@@ -128,11 +116,6 @@ std::optional<std::string_view> NotEmpty(std::string_view text) {
 }
 
 }  // namespace
-
-bool internal::SameHeaderInAnotherCase(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(),
-                    [](char x, char y) { return Lower(x) == Lower(y); });
-}
 
 std::string_view NormalHost(std::string_view authority, std::string& buffer) {
   const std::size_t bracket = authority.rfind(']');

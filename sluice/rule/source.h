@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "sluice/base/ascii.h"
 #include "sluice/base/bytes.h"
 #include "sluice/rule/request.h"
 
@@ -44,15 +45,10 @@ struct Source {
                                                         const LimitRequest& request,
                                                         std::string& buffer);
 
-namespace internal {
-// Requires the same length.
-[[nodiscard]] bool SameHeaderInAnotherCase(std::string_view a, std::string_view b);
-}  // namespace internal
-
 // Whether two header names are the same (ASCII, without case). Most clients write a name as its
 // documentation does.
 [[nodiscard]] inline bool SameHeader(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && (SameBytes(a, b) || internal::SameHeaderInAnotherCase(a, b));
+  return a.size() == b.size() && (SameBytes(a, b) || EqualsIgnoringCase(a, b));
 }
 
 // The host of an authority: lower case, without port and trailing dot; into `buffer` where it had

@@ -6,8 +6,6 @@
 #include <chrono>
 #include <variant>
 
-#include "absl/numeric/int128.h"
-
 namespace sluice::transport {
 namespace {
 
@@ -18,13 +16,6 @@ void AppendNumber(std::uint64_t value, std::string* out) {
   const auto end =
       std::to_chars(digits.data(), digits.data() + digits.size(), std::min(value, kMaxInteger)).ptr;
   out->append(digits.data(), end);
-}
-
-// Whether more of a's capacity is spent than of b's, in proportion.
-bool Tighter(const Claim& a, const Claim& b) {
-  const absl::uint128 capacity_a = CapacityOf(*a.limit);
-  const absl::uint128 capacity_b = CapacityOf(*b.limit);
-  return a.decision.remaining * capacity_b < b.decision.remaining * capacity_a;
 }
 
 // t of one item: see the header.

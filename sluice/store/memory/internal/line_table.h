@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "sluice/base/hash.h"
+#include "sluice/base/int128.h"
 #include "sluice/store/memory/internal/line.h"
 #include "sluice/store/memory/internal/pages.h"
 #include "sluice/store/memory/internal/spin_lock.h"
@@ -112,7 +113,6 @@ class LineTable {
   // The line among `lines` for a number that is spread over 64 bits. Monotonic: a table twice as
   // large cuts each line in two (the snapshot leans on that).
   [[nodiscard]] static std::uint64_t Scale(std::uint64_t where, std::uint64_t lines) {
-    __extension__ typedef unsigned __int128 Uint128;
     return static_cast<std::uint64_t>((static_cast<Uint128>(where) * lines) >> 64);
   }
 
