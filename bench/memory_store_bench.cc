@@ -100,7 +100,7 @@ class StoreSide {
       for (std::size_t i = 0; i < batch; ++i) keys_[i] = texts_[i].Of(next());
       for (std::size_t i = 0; i < batch; ++i) {
         claims_[i].key = hash(keys_[i]);
-        store_.Prefetch(claims_[i].key);
+        if (batch == 1) store_.Prefetch(claims_[i].key);
       }
       store_.Apply({groups_.data(), batch}, clock_.Next(batch));
       allowed_ += groups_[0].allowed ? 1 : 0;

@@ -31,6 +31,9 @@ void Limiter::Check(std::span<const LimitRequest> requests, std::span<Outcome> o
       groups_[i] = ClaimGroup{.claims = outcomes[i].claims};
     }
     HashKeys(outcomes.first(size));
+    if (size == 1) {
+      for (const Claim& claim : outcomes[0].claims) parts_.store.Prefetch(claim.key);
+    }
     // Read this late, so that the keys' memory is on its way meanwhile.
     if (!now) now = parts_.clock.Read();
     Decide(requests.first(size), outcomes.first(size), *now);
@@ -100,7 +103,6 @@ void Limiter::HashKeys(std::span<Outcome> outcomes) {
       const Hash128 hash = parts_.hash_key(scratch_.BytesOf(*key++));
       claim.key.lo = hash.lo;  // one by one: as a whole it would take a detour over the stack
       claim.key.hi = hash.hi;
-      parts_.store.Prefetch(claim.key);
     }
   }
 }

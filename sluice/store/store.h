@@ -67,8 +67,8 @@ class Store {
   virtual absl::StatusOr<LimitId> Register(const Limit& limit) = 0;
   virtual void Release(LimitId id, Now now) = 0;
 
-  // A hint: a claim on `key` comes with the next Apply(). Memory that it needs is fetched
-  // meanwhile.
+  // A hint: a claim on `key` comes with the next Apply(), alone. Its memory is fetched meanwhile;
+  // for several groups Apply() does so itself.
   virtual void Prefetch(const Hash128& /*key*/) const noexcept {}
 
   // Decides on and charges each group by itself, in order; groups are given together only so that

@@ -99,8 +99,11 @@ void MemoryStore::Prefetch(const Hash128& key) const noexcept {
 }
 
 void MemoryStore::Apply(std::span<ClaimGroup> groups, Now now) noexcept {
-  if (groups.size() > 1) engine_->PrefetchBlocks(groups);
-  for (ClaimGroup& group : groups) engine_->Apply(group, now);
+  if (groups.size() > 1) {
+    engine_->ApplyAll(groups, now);
+  } else if (!groups.empty()) {
+    engine_->Apply(groups.front(), now);
+  }
 }
 
 void MemoryStore::Undo(Claim& claim, std::uint64_t units, Now now) noexcept {

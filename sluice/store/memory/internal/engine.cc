@@ -1,5 +1,7 @@
 #include "sluice/store/memory/internal/engine.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
@@ -49,15 +51,17 @@ std::size_t MemoryStore::Engine::BytesTaken() const {
   return table.bytes() + arena.bytes() + concurrency.bytes();
 }
 
-void MemoryStore::Engine::PrefetchBlocks(std::span<const ClaimGroup> groups) const {
-  for (const ClaimGroup& group : groups) {
-    for (const Claim& claim : group.claims) {
-      const Keeper keeper = limits.traits(claim.limit_id).keeper;
-      if (keeper == Keeper::kWord || keeper == Keeper::kConcurrency) [[likely]] {
-        continue;
-      }
-      arena.PrefetchHead(table.WordInFirst(memory::Place(claim.key)));
+void MemoryStore::Engine::PrefetchLines(const ClaimGroup& group) const {
+  for (const Claim& claim : group.claims) table.Prefetch(memory::Place(claim.key));
+}
+
+void MemoryStore::Engine::PrefetchBlocks(const ClaimGroup& group) const {
+  for (const Claim& claim : group.claims) {
+    const Keeper keeper = limits.traits(claim.limit_id).keeper;
+    if (keeper == Keeper::kWord || keeper == Keeper::kConcurrency) [[likely]] {
+      continue;
     }
+    arena.PrefetchHead(table.WordInFirst(memory::Place(claim.key)));
   }
 }
 
@@ -118,6 +122,19 @@ void MemoryStore::Engine::Apply(ClaimGroup& group, Now now) {
   }
   group.allowed = room_for_all && ChargeAll(group.claims, now);
   ChargeOthers(group.claims, group.allowed, now);
+}
+
+void MemoryStore::Engine::ApplyAll(std::span<ClaimGroup> groups, Now now) {
+  // How many groups are on their way: fewer wait for memory, more for room in the processor's queue
+  // of fetches. Blocks are asked for half way, when the lines that name them are there.
+  constexpr std::size_t kAhead = 8;
+  const std::size_t size = groups.size();
+  for (std::size_t i = 0; i < std::min(kAhead, size); ++i) PrefetchLines(groups[i]);
+  for (std::size_t i = 0; i < size; ++i) {
+    if (i + kAhead < size) PrefetchLines(groups[i + kAhead]);
+    if (i + kAhead / 2 < size) PrefetchBlocks(groups[i + kAhead / 2]);
+    Apply(groups[i], now);
+  }
 }
 
 bool MemoryStore::Engine::ChargeAll(std::span<Claim> claims, Now now) {

@@ -35,9 +35,9 @@ class MemoryStore::Engine {
     return {table, arena, limits, eviction, counters};
   }
 
-  // Fetches the blocks of those claims whose states lie in blocks. Their lines are there already.
-  void PrefetchBlocks(std::span<const ClaimGroup> groups) const;
   void Apply(ClaimGroup& group, Now now);
+  // Each by itself, in order; the memory of those behind is fetched meanwhile.
+  void ApplyAll(std::span<ClaimGroup> groups, Now now);
   void Undo(Claim& claim, std::uint64_t units, Now now);
   bool Renew(const Claim& claim, Now now);
 
@@ -52,6 +52,10 @@ class MemoryStore::Engine {
   memory::ConcurrencyTable concurrency;
 
  private:
+  void PrefetchLines(const ClaimGroup& group) const;
+  // Of those claims whose states lie in blocks. Looks at their lines.
+  void PrefetchBlocks(const ClaimGroup& group) const;
+
   // The claim's limit where it is one of concurrency, else null.
   [[nodiscard]] const concurrency::Limit* SlotsOf(const Claim& claim) const;
   // Each of these sets the claim's decision, and its receipt where it charges. True: there was
