@@ -255,8 +255,8 @@ std::int64_t TimesPutToSleep() {
 
 // How long each insert of a new key took, one by one, in nanoseconds. Blocks of inserts in which
 // the kernel let somebody else run are left out: that is the machine's pause, not the store's.
-std::vector<std::uint32_t> TimeInserts(StoreSide& side, std::uint64_t keys,
-                                       std::uint64_t& left_out) {
+template <typename Insert>
+std::vector<std::uint32_t> TimeInserts(std::uint64_t keys, std::uint64_t& left_out, Insert insert) {
   constexpr std::uint64_t kBlock = 256;
   std::vector<std::uint32_t> took;
   took.reserve(keys);
@@ -266,7 +266,7 @@ std::vector<std::uint32_t> TimeInserts(StoreSide& side, std::uint64_t keys,
     const std::size_t begin = took.size();
     auto last = std::chrono::steady_clock::now();
     for (std::uint64_t k = 0; k < kBlock && next < keys; ++k) {
-      side.Run(1, 1, [&] { return next++; });
+      insert(next++);
       const auto now = std::chrono::steady_clock::now();
       took.push_back(static_cast<std::uint32_t>((now - last).count()));
       last = now;
@@ -287,24 +287,30 @@ void BenchMemory(std::uint64_t keys) {
   const std::uint64_t resident = ResidentBytes() - before;
   StoreSide side(*store, BucketLimit());
   std::uint64_t left_out = 0;
-  const std::vector<std::uint32_t> took = TimeInserts(side, keys, left_out);
+  const std::vector<std::uint32_t> took =
+      TimeInserts(keys, left_out, [&](std::uint64_t key) { side.Run(1, 1, [&] { return key; }); });
+  // The same without the store: what the machine itself does to a loop like this.
+  KeyText text;
+  volatile std::uint64_t kept = 0;
+  std::uint64_t ignored = 0;
+  const std::vector<std::uint32_t> floor = TimeInserts(
+      keys, ignored, [&](std::uint64_t key) { kept = store->hash_key()(text.Of(key)).lo; });
   const auto at = [&](double share) {
     return took[static_cast<std::size_t>(share * static_cast<double>(took.size() - 1))];
   };
   const MemoryStats stats = store->Stats({Time{hours{1}}, {}});
   std::printf(
       "\nP2  %llu keys added one by one\n"
-      "    bytes a key              %8.3f taken, %.3f resident (prefaulted in %.2f s at the "
-      "start)\n"
-      "    ns an insert             %8u p50, %u p99, %u p99.9, %u p99.999, %u longest (%.1f %% "
-      "left "
-      "out: others ran)\n"
+      "    bytes a key              %8.3f taken, %.3f resident (prefaulted in %.2f s)\n"
+      "    ns an insert             %8u p50, %u p99, %u p99.9, %u p99.999, %u longest\n"
+      "    left out: others ran     %8.1f %%\n"
+      "    longest without a store  %8u\n"
       "    keys forgotten           %8llu of %llu (table at %.0f %% load)\n",
       static_cast<unsigned long long>(keys),
       static_cast<double>(stats.bytes) / static_cast<double>(keys),
       static_cast<double>(resident) / static_cast<double>(keys), opened.count(), at(0.5), at(0.99),
       at(0.999), at(0.99999), took.back(),
-      100.0 * static_cast<double>(left_out) / static_cast<double>(keys),
+      100.0 * static_cast<double>(left_out) / static_cast<double>(keys), floor.back(),
       static_cast<unsigned long long>(stats.evicted),
       static_cast<unsigned long long>(stats.inserted),
       100.0 * static_cast<double>(stats.table_slots_occupied) /
