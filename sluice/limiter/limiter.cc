@@ -25,7 +25,6 @@ void Limiter::Check(std::span<const LimitRequest> requests, std::span<Outcome> o
   while (!requests.empty()) {
     const std::size_t size = std::min(requests.size(), Store::kMaxBatch);
     scratch_.Clear();
-    keys_.clear();
     for (std::size_t i = 0; i < size; ++i) {
       Prepare(requests[i], outcomes[i]);
       groups_[i] = ClaimGroup{.claims = outcomes[i].claims};
@@ -64,27 +63,20 @@ ClaimKind KindOf(const Rule& rule, const LimitRequest& request) {
 void Limiter::Prepare(const LimitRequest& request, Outcome& outcome) {
   outcome.Clear();
   if (outcome.rules != rules_) outcome.rules = rules_;
-  rules_->rules().Evaluate(request, scratch_);
+  rules_->rules().Evaluate(request, scratch_, outcome.results);
 
   bool refused = false;  // before any counter is asked: nothing is charged then
-  for (const Matched& matched : scratch_.matched()) {
-    const bool counts = matched.outcome == MatchOutcome::kCounts;
-    RuleResult& result = outcome.results.emplace_back();
-    result.rule = matched.rule;
-    result.match = matched.outcome;
-    result.rule_index = matched.rule_index;
-    result.limit_index = matched.limit_index;
-    result.missing = matched.missing;
-    result.claim = counts ? static_cast<std::int32_t>(outcome.claims.size()) : -1;
-    if (!counts) {
-      refused = refused || matched.rule->mode == RuleMode::kEnforce;
+  for (RuleResult& result : outcome.results) {
+    const Rule& rule = *result.rule;
+    if (result.match != MatchOutcome::kCounts) {
+      refused = refused || rule.mode == RuleMode::kEnforce;
       continue;
     }
-    outcome.claims.emplace_back(
-        Hash128{}, &matched.rule->limits[matched.limit_index].limit,
-        rules_->IdOf(matched.rule_index, matched.limit_index), KindOf(*matched.rule, request),
-        matched.rule->charge_denied && !request.look, matched.cost, Decision{}, Receipt{});
-    keys_.push_back(matched.key);
+    result.claim = static_cast<std::int32_t>(outcome.claims.size());
+    outcome.claims.emplace_back(Hash128{}, &rule.limits[result.limit_index].limit,
+                                rules_->IdOf(result.rule_index, result.limit_index),
+                                KindOf(rule, request), rule.charge_denied && !request.look,
+                                result.cost, Decision{}, Receipt{});
   }
   if (refused) {
     for (Claim& claim : outcome.claims) {
@@ -97,10 +89,11 @@ void Limiter::Prepare(const LimitRequest& request, Outcome& outcome) {
 // overlap; besides, bytes that were written a while ago are read faster than those written just
 // now.
 void Limiter::HashKeys(std::span<Outcome> outcomes) {
-  auto key = keys_.begin();
   for (Outcome& outcome : outcomes) {
-    for (Claim& claim : outcome.claims) {
-      const Hash128 hash = parts_.hash_key(scratch_.BytesOf(*key++));
+    for (const RuleResult& result : outcome.results) {
+      if (result.claim < 0) continue;
+      const Hash128 hash = parts_.hash_key(scratch_.BytesOf(result.key));
+      Claim& claim = outcome.claims[static_cast<std::size_t>(result.claim)];
       claim.key.lo = hash.lo;  // one by one: as a whole it would take a detour over the stack
       claim.key.hi = hash.hi;
     }

@@ -22,7 +22,6 @@
 #include <array>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "sluice/base/clock.h"
 #include "sluice/base/hash.h"
@@ -81,7 +80,6 @@ class Limiter {
   // one reference count.
   std::shared_ptr<const ActiveRules> rules_;
   RuleSet::Scratch scratch_;
-  std::vector<KeySpan> keys_;  // of the whole batch, in the order of its claims
   std::array<ClaimGroup, Store::kMaxBatch> groups_;
 };
 

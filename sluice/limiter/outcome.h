@@ -22,16 +22,6 @@ enum class Answer : std::uint8_t {
   kDenied,           // a rule with `deny: true`
 };
 
-// One rule's part in an outcome.
-struct RuleResult {
-  const Rule* rule = nullptr;
-  MatchOutcome match = MatchOutcome::kCounts;
-  std::uint32_t rule_index = 0;
-  std::uint32_t limit_index = 0;
-  const Source* missing = nullptr;  // kMissingKey: the part of the key that is missing
-  std::int32_t claim = -1;  // index into Outcome::claims, -1 when nothing was asked of the store
-};
-
 // Reused from request to request by its owner, so that nothing is allocated. Owns the generation of
 // the rules that it speaks of, until it is used again.
 struct Outcome {

@@ -21,10 +21,10 @@ RuleSet::RuleSet(std::vector<Rule> rules, RuleSetOptions options, std::uint64_t 
 
 RuleSet::~RuleSet() = default;
 
-void RuleSet::Evaluate(const LimitRequest& request, Scratch& scratch) const {
+void RuleSet::Evaluate(const LimitRequest& request, Scratch& scratch,
+                       std::vector<RuleResult>& results) const {
   using Criterion = Evaluation::Criterion;
   using Reading = Evaluation::Reading;
-  scratch.matched_.clear();
   Evaluation evaluation(*this, request, scratch);
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     const Rule& rule = rules_[i];
@@ -43,18 +43,18 @@ void RuleSet::Evaluate(const LimitRequest& request, Scratch& scratch) const {
     if (missing != nullptr && rule.on_missing_key == OnMissingKey::kSkip) continue;
 
     // Written where it stays: a copy of what was written just now waits for the writes.
-    Matched& matched = scratch.matched_.emplace_back();
-    matched.rule = &rule;
-    matched.rule_index = static_cast<std::uint32_t>(i);
-    matched.missing = missing;
+    RuleResult& result = results.emplace_back();
+    result.rule = &rule;
+    result.rule_index = static_cast<std::uint32_t>(i);
+    result.missing = missing;
     if (rule.deny) {
-      matched.outcome = MatchOutcome::kDenies;
+      result.match = MatchOutcome::kDenies;
     } else if (missing != nullptr) {
-      matched.outcome = MatchOutcome::kMissingKey;
+      result.match = MatchOutcome::kMissingKey;
     } else {
-      matched.key = {.begin = key_start, .size = scratch.keys_size_ - key_start};
-      matched.limit_index = evaluation.LimitIndex(rule);
-      matched.cost = evaluation.CostOf(rule.cost);
+      result.key = {.begin = key_start, .size = scratch.keys_size_ - key_start};
+      result.limit_index = evaluation.LimitIndex(rule);
+      result.cost = evaluation.CostOf(rule.cost);
     }
   }
 }

@@ -51,15 +51,17 @@ struct KeySpan {
   std::size_t size = 0;
 };
 
-// A rule that meets the request.
-struct Matched {
+// A rule that met a request, and what came of it.
+struct RuleResult {
   const Rule* rule = nullptr;
-  MatchOutcome outcome = MatchOutcome::kCounts;
+  MatchOutcome match = MatchOutcome::kCounts;
   std::uint32_t rule_index = 0;
   std::uint32_t limit_index = 0;  // into rule->limits
+  // Index into Outcome::claims, set by the limiter; -1 when nothing was asked of the store.
+  std::int32_t claim = -1;
+  const Source* missing = nullptr;  // kMissingKey: the part of the key that is missing
   std::uint64_t cost = 0;
-  KeySpan key;
-  const Source* missing = nullptr;  // kMissingKey: the part that was not there
+  KeySpan key;  // in the scratch, until its Clear()
 };
 
 class RuleSet {
@@ -73,9 +75,10 @@ class RuleSet {
   RuleSet(const RuleSet&) = delete;
   RuleSet& operator=(const RuleSet&) = delete;
 
-  // The rules that meet `request`, in order, into scratch.matched(). Keys gather in the scratch
-  // until its Clear().
-  void Evaluate(const LimitRequest& request, Scratch& scratch) const;
+  // Appends the rules that meet `request`, in order. Their keys gather in the scratch until its
+  // Clear().
+  void Evaluate(const LimitRequest& request, Scratch& scratch,
+                std::vector<RuleResult>& results) const;
 
   [[nodiscard]] const std::vector<Rule>& rules() const { return rules_; }
   [[nodiscard]] const RuleSetOptions& options() const { return options_; }
@@ -115,8 +118,6 @@ class RuleSet {
 
 class RuleSet::Scratch {
  public:
-  // Of the request evaluated last.
-  [[nodiscard]] const std::vector<Matched>& matched() const { return matched_; }
   void Clear() { keys_size_ = 0; }
   // Good until the next Clear; a pointer into it until the next Evaluate.
   [[nodiscard]] std::string_view BytesOf(KeySpan key) const {
@@ -149,7 +150,6 @@ class RuleSet::Scratch {
     }
   }
 
-  std::vector<Matched> matched_;
   // The key bytes of all matched rules, one after another, in the first keys_size_ bytes. Not a
   // string: its append is most of the cost of a short key.
   std::vector<char> keys_;

@@ -44,11 +44,12 @@ class RuleSetTest : public testing::Test {
  protected:
   std::vector<Met> Evaluate(const RuleSet& rules, const LimitRequest& request) {
     scratch_.Clear();
-    rules.Evaluate(request, scratch_);
+    std::vector<RuleResult> results;
+    rules.Evaluate(request, scratch_, results);
     std::vector<Met> met;
-    for (const Matched& matched : scratch_.matched()) {
-      met.push_back({matched.rule->name, matched.outcome,
-                     std::string(scratch_.BytesOf(matched.key)), matched.cost});
+    for (const RuleResult& result : results) {
+      met.push_back({result.rule->name, result.match, std::string(scratch_.BytesOf(result.key)),
+                     result.cost});
     }
     return met;
   }
@@ -250,8 +251,9 @@ TEST_F(RuleSetTest, ChoosesTheNumbersByTheCallersPlan) {
   const RuleSet rules({rule}, std::move(options), 1);
   const auto limit_of = [&](const char* key) {
     const std::vector<Field> headers = {{"K", key}};
-    rules.Evaluate({.method = "GET", .target = "/", .headers = headers}, scratch_);
-    return scratch_.matched()[0].limit_index;
+    std::vector<RuleResult> results;
+    rules.Evaluate({.method = "GET", .target = "/", .headers = headers}, scratch_, results);
+    return results.at(0).limit_index;
   };
   EXPECT_EQ(limit_of("ann"), 1u);
   EXPECT_EQ(limit_of("bob"), 0u);

@@ -13,6 +13,11 @@ std::string_view Unquoted(std::string_view text) {
   return quoted ? text.substr(1, text.size() - 2) : text;
 }
 
+std::optional<std::string_view> NotEmpty(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  return text;
+}
+
 // Gathers the values of one name: one value, the same one again, or none.
 class OneValue {
  public:
@@ -33,11 +38,14 @@ class OneValue {
 };
 
 std::optional<std::string_view> FindHeader(std::string_view name, const LimitRequest& request) {
-  OneValue one;
+  const Field* found = nullptr;
   for (const Field& field : request.headers) {
-    if (SameHeader(field.name, name)) one.Add(Trim(field.value));
+    if (!SameHeader(field.name, name)) continue;
+    if (found != nullptr && Trim(field.value) != Trim(found->value)) return std::nullopt;
+    found = &field;
   }
-  return one.Get();
+  if (found == nullptr) return std::nullopt;
+  return NotEmpty(Trim(found->value));
 }
 
 std::optional<std::string_view> FindCookie(std::string_view name, const LimitRequest& request) {
@@ -108,11 +116,6 @@ std::optional<std::string_view> FindAttribute(std::string_view name, const Limit
     if (field.name == name) one.Add(field.value);
   }
   return one.Get();
-}
-
-std::optional<std::string_view> NotEmpty(std::string_view text) {
-  if (text.empty()) return std::nullopt;
-  return text;
 }
 
 }  // namespace

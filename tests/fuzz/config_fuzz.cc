@@ -26,7 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const sluice::LimitRequest request{
       .method = "GET", .target = "/v1/orders?user=1", .host = "a.example", .headers = headers};
   sluice::RuleSet::Scratch scratch;
-  rules.Evaluate(request, scratch);
+  std::vector<sluice::RuleResult> results;
+  rules.Evaluate(request, scratch, results);
   if (rules.Explain(request).size() != rules.rules().size()) std::abort();
   return 0;
 }

@@ -14,7 +14,7 @@ namespace {
 using sluice::config::Node;
 
 std::size_t CountNodes(const Node& node, int depth) {
-  if (depth > sluice::config::kMaxDepth + 1) std::abort();
+  if (depth > sluice::config::kMaxDocumentDepth + 1) std::abort();
   if (node.location.line < 1 || node.location.column < 1) std::abort();
   std::size_t count = 1;
   for (const Node& item : node.items) count += CountNodes(item, depth + 1);
@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   sluice::config::Diagnostics diagnostics;
   const auto root = sluice::config::ParseDocument("f", text, diagnostics);
   if (!root && diagnostics.errors() == 0) std::abort();
-  if (root && CountNodes(*root, 0) > sluice::config::kMaxNodes) std::abort();
+  if (root && CountNodes(*root, 0) > sluice::config::kMaxDocumentNodes) std::abort();
 
   const int lines =
       1 + static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return c < ' '; }));
