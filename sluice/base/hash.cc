@@ -1,12 +1,8 @@
 #include "sluice/base/hash.h"
 
-#include <sys/random.h>
-
 #include <cassert>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 
+#include "sluice/base/random.h"
 #include "sluice/base/siphash.h"
 
 #if defined(__x86_64__)
@@ -108,16 +104,7 @@ bool HashKey::IsSupported(HashKind kind) {
 
 HashKey HashKey::Random() {
   std::array<std::uint8_t, 32> secret;
-  std::size_t filled = 0;
-  while (filled < secret.size()) {
-    const ssize_t got = getrandom(secret.data() + filled, secret.size() - filled, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      std::perror("sluice: getrandom");
-      std::abort();
-    }
-    filled += static_cast<std::size_t>(got);
-  }
+  FillWithRandom(secret);
   return {IsSupported(HashKind::kAes) ? HashKind::kAes : HashKind::kSipHash13, secret};
 }
 

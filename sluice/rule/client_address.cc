@@ -9,11 +9,6 @@
 namespace sluice {
 namespace {
 
-bool Trusted(const ClientAddressOptions& options, IpAddress address) {
-  return std::any_of(options.trusted_proxies.begin(), options.trusted_proxies.end(),
-                     [&](const IpPrefix& range) { return range.Contains(address); });
-}
-
 // Takes the rightmost part of `text` that `separator` cuts off; separators inside quotes do not
 // count. Read from the right on purpose: an open quote that the client put further left must not
 // swallow what a proxy appended. An escaped quote is one with an odd number of backslashes before
@@ -66,10 +61,15 @@ std::optional<IpAddress> AddressOf(std::string_view element, ForwardedHeader hea
 
 }  // namespace
 
+bool IsTrustedProxy(const ClientAddressOptions& options, IpAddress peer) {
+  return std::any_of(options.trusted_proxies.begin(), options.trusted_proxies.end(),
+                     [&](const IpPrefix& range) { return range.Contains(peer); });
+}
+
 IpAddress ClientAddress(const ClientAddressOptions& options, IpAddress peer,
                         std::span<const std::string_view> lines) {
   IpAddress client = peer;
-  if (lines.empty() || !Trusted(options, peer)) return client;
+  if (lines.empty() || !IsTrustedProxy(options, peer)) return client;
   for (std::size_t i = lines.size(); i > 0; --i) {
     std::string_view rest = lines[i - 1];
     while (!rest.empty()) {
@@ -78,7 +78,7 @@ IpAddress ClientAddress(const ClientAddressOptions& options, IpAddress peer,
       const auto address = AddressOf(element, options.header);
       if (!address) return client;
       client = *address;
-      if (!Trusted(options, client)) return client;
+      if (!IsTrustedProxy(options, client)) return client;
     }
   }
   return client;

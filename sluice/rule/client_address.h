@@ -44,6 +44,9 @@ struct ClientAddressOptions {
   ForwardedHeader header = ForwardedHeader::kXForwardedFor;
 };
 
+// Whether what this peer says of others is believed.
+[[nodiscard]] bool IsTrustedProxy(const ClientAddressOptions& options, IpAddress peer);
+
 // `lines` are the values of the configured header in the order in which they came; several lines
 // are one list.
 [[nodiscard]] IpAddress ClientAddress(const ClientAddressOptions& options, IpAddress peer,
