@@ -187,6 +187,7 @@ HeadProblem ReadFraming(MessageHead* head) {
           keep_alive = true;
         } else {
           head->connection_options = true;
+          head->upgrade = head->upgrade || EqualsIgnoringCase(option, "upgrade");
         }
       });
     }
@@ -307,6 +308,19 @@ const Field* MessageHead::Find(std::string_view name) const {
     if (EqualsIgnoringCase(field.name, name)) return &field;
   }
   return nullptr;
+}
+
+bool MessageHead::NamedByConnection(const Field& field) const {
+  if (!connection_options) return false;
+  if (field.id == FieldId::host || field.id == FieldId::content_length) return false;
+  bool named = false;
+  for (const Field& other : fields) {
+    if (other.id != FieldId::connection) continue;
+    ForEachListItem(other.value, [&](std::string_view option) {
+      named = named || EqualsIgnoringCase(option, field.name);
+    });
+  }
+  return named;
 }
 
 HeadProblem ParseRequestHead(std::string_view bytes, RequestHead* head) {

@@ -96,10 +96,14 @@ struct MessageHead {
   int minor_version = 1;
   bool keep_alive = true;           // the connection may be used again after this message
   bool connection_options = false;  // Connection names more than `close` and `keep-alive`
+  bool upgrade = false;             // and `upgrade` is among it
 
   // The first field with this name; null if there is none.
   [[nodiscard]] const Field* Find(FieldId id) const;
   [[nodiscard]] const Field* Find(std::string_view name) const;  // in any case
+  // Whether Connection names this field, so that it is for this connection alone. Host and
+  // Content-Length can not be named away.
+  [[nodiscard]] bool NamedByConnection(const Field& field) const;
 };
 
 struct RequestHead : MessageHead {

@@ -55,9 +55,10 @@ Task<bool> Http1Session::NextRequest() {
 }
 
 Task<void> Http1Session::Refuse(const HeadProblem& problem) {
+  Answer answer = ProblemAnswer(problem.status, problem.reason);
+  AppendRefusalFields(&answer.more_fields);
   out_.clear();
-  AppendAnswer(ProblemAnswer(problem.status, problem.reason), /*keep_alive=*/false,
-               /*without_body=*/false, &out_);
+  AppendAnswer(answer, /*keep_alive=*/false, /*without_body=*/false, &out_);
   stream_.Set(limits_.write_time);
   const bool sent = co_await stream_.Write(out_);
   if (sent) co_await stream_.CloseGently(limits_.close_time);

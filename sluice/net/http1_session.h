@@ -43,6 +43,9 @@ class Http1Session : public Session {
   // connection may be used again.
   virtual Task<bool> ServeRequest() = 0;
 
+  // A request that can not be read is answered: appends more fields, each line with its CRLF.
+  virtual void AppendRefusalFields(std::string* /*fields*/) {}
+
   // Sends a whole answer and gets rid of what is left of the request's body. Returns whether the
   // connection may be used again; says the same to the client.
   Task<bool> Send(const Answer& answer);

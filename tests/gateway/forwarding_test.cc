@@ -1,4 +1,7 @@
 // Requests and answers on their way through the gateway.
+#include <set>
+#include <utility>
+
 #include "tests/gateway/gateway_fixture.h"
 
 namespace sluice::gateway {
@@ -9,6 +12,12 @@ using ::testing::Not;
 
 const std::string kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
+std::string IdIn(const std::string& head) {
+  const std::size_t at = head.find("X-Request-Id: ");
+  EXPECT_NE(at, head.npos) << head;
+  return head.substr(at + 14, 32);
+}
+
 TEST_F(GatewayTest, RewritesTheHeadAndLeavesTheRestAlone) {
   StartByHand();
   RawClient client(port());
@@ -18,17 +27,62 @@ TEST_F(GatewayTest, RewritesTheHeadAndLeavesTheRestAlone) {
       "X-Forwarded-For: 9.9.9.9\r\nupgrade: websocket\r\nProxy-Connection: x\r\nX-Kept:  a  \r\n"
       "x-forwarded-for: 10.0.0.7\r\n\r\n");
   RawClient upstream(upstream_.Accept());
-  EXPECT_EQ(upstream.ReadUntil("\r\n\r\n"),
+  const std::string request = upstream.ReadUntil("\r\n\r\n");
+  const std::string id = IdIn(request);
+  EXPECT_EQ(request,
             "GET /v1/orders?a=%2F&b HTTP/1.1\r\nHost: shop.example\r\nAccept: */*\r\n"
-            "X-Kept:  a  \r\nX-Forwarded-For: 9.9.9.9, 10.0.0.7, 127.0.0.1\r\n\r\n");
+            "X-Kept:  a  \r\nX-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\n"
+            "X-Forwarded-Host: shop.example\r\nVia: 1.1 sluice\r\nX-Request-Id: " +
+                id + "\r\n\r\n");
   upstream.Send(
       "HTTP/1.1 200 Fine by me\r\nServer: x\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 1\r\n"
       "Content-Length: 2\r\nSet-Cookie: a=b\r\nSet-Cookie: c=d\r\n\r\nok");
   const RawResponse response = client.ReadResponse();
   EXPECT_EQ(response.head,
             "HTTP/1.1 200 Fine by me\r\nServer: x\r\nContent-Length: 2\r\nSet-Cookie: a=b\r\n"
-            "Set-Cookie: c=d\r\n\r\n");
+            "Set-Cookie: c=d\r\nX-Request-Id: " +
+                id + "\r\n\r\n");
   EXPECT_EQ(response.body, "ok");
+}
+
+TEST_F(GatewayTest, BelievesATrustedProxyAndCountsAsItSays) {
+  rule_options_.client_address.trusted_proxies = {*IpPrefix::Parse("127.0.0.0/8")};
+  StartByHand({MakeRule("ip", {.kind = SourceKind::kIp}, Window(1, 1min))});
+  RawClient client(port());
+  client.Send(
+      "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 9.9.9.9\r\nX-Forwarded-Proto: https\r\n"
+      "X-Request-Id: from-the-proxy\r\n\r\n");
+  RawClient upstream(upstream_.Accept());
+  EXPECT_EQ(upstream.ReadUntil("\r\n\r\n"),
+            "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: https\r\n"
+            "X-Forwarded-For: 9.9.9.9, 127.0.0.1\r\nX-Forwarded-Host: a\r\nVia: 1.1 sluice\r\n"
+            "X-Request-Id: from-the-proxy\r\n\r\n");
+  upstream.Send("HTTP/1.1 200 OK\r\nX-Request-Id: another\r\nContent-Length: 2\r\n\r\nok");
+  EXPECT_EQ(client.ReadResponse().Field("X-Request-Id"), "from-the-proxy");
+  // The rules see the chain as it came: 9.9.9.9 has had its one, 8.8.8.8 has not.
+  const std::string again = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: ";
+  const RawResponse denied = client.Ask(again + "9.9.9.9\r\nX-Request-Id: second\r\n\r\n");
+  EXPECT_EQ(denied.status, 429);
+  EXPECT_EQ(denied.Field("X-Request-Id"), "second");
+  client.Send(again + "8.8.8.8\r\n\r\n");
+  EXPECT_THAT(upstream.ReadUntil("\r\n\r\n"), HasSubstr("X-Forwarded-For: 8.8.8.8, 127.0.0.1"));
+}
+
+TEST_F(GatewayTest, EveryAnswerBearsTheIdOfItsRequest) {
+  StartByHand({MakeRule("api", HeaderSource("K"), Window(1, 1min))});
+  upstream_.Close();
+  const std::string ok = "GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine\r\nK: ann\r\n\r\n";
+  std::set<std::string> ids;
+  for (const auto& [request, status] : {std::pair{ok, 502},
+                                        {ok, 429},
+                                        {std::string("GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n"), 400},
+                                        {std::string("GET / HTTP/1.1\r\n\r\n"), 400}}) {
+    RawClient client(port());
+    const RawResponse response = client.Ask(request);
+    EXPECT_EQ(response.status, status);
+    EXPECT_EQ(response.Field("X-Request-Id").size(), 32U) << response.head;
+    EXPECT_TRUE(ids.insert(response.Field("X-Request-Id")).second);
+  }
 }
 
 TEST_F(GatewayTest, GivesAnOldClientWhatItUnderstands) {

@@ -49,7 +49,7 @@ class GatewayTest : public ::testing::Test {
   void StartByHand(std::vector<Rule> rules = {}) { Start(std::move(rules), upstream_.port()); }
 
   void Start(std::vector<Rule> rules, std::uint16_t upstream_port) {
-    auto set = std::make_shared<const RuleSet>(std::move(rules), RuleSetOptions{}, 1);
+    auto set = std::make_shared<const RuleSet>(std::move(rules), rule_options_, 1);
     auto active = ActiveRules::Make(std::move(set), *store_, clock_);
     ASSERT_TRUE(active.ok()) << active.status();
     std::vector<Limiter*> each;
@@ -93,6 +93,7 @@ class GatewayTest : public ::testing::Test {
   RawListener upstream_;
   std::unique_ptr<orders_api::OrdersApi> orders_;
   std::vector<std::unique_ptr<Limiter>> limiters_;  // the last is the test's own
+  RuleSetOptions rule_options_;
   GatewayOptions options_;
   std::unique_ptr<Gateway> gateway_;
   Outcome outcome_;

@@ -18,7 +18,7 @@ constexpr std::size_t kJoinedBytes = 4096;
 Task<bool> GatewaySession::Deliver() {
   const bool asked_in_full = !pump_ || pump_->done();
   const bool reusable = answer_.keep_alive && asked_in_full;
-  ClientHead how{.old_client = head().minor_version == 0};
+  ClientHead how{.old_client = head().minor_version == 0, .request_id = request_id_};
   const bool length_told = answer_.framing.kind != net::BodyFraming::Kind::kChunked &&
                            answer_.framing.kind != net::BodyFraming::Kind::kUntilClose;
   how.keep_alive = head().keep_alive && !draining() && asked_in_full && stream().body().done() &&

@@ -2,6 +2,7 @@
 
 #include "sluice/base/ascii.h"
 #include "sluice/net/http1_answer.h"
+#include "sluice/transport/gateway/request_id.h"
 
 namespace sluice::gateway {
 namespace {
@@ -9,8 +10,6 @@ namespace {
 using net::FieldId;
 using net::MessageHead;
 using Kind = net::BodyFraming::Kind;
-
-constexpr std::string_view kForwardedFor = "X-Forwarded-For";
 
 bool BelongsToConnection(FieldId id) {
   switch (id) {
@@ -28,20 +27,6 @@ bool BelongsToConnection(FieldId id) {
   }
 }
 
-// Whether Connection names this field.
-bool IsNamed(const MessageHead& head, const net::Field& field) {
-  if (!head.connection_options) return false;
-  if (field.id == FieldId::host || field.id == FieldId::content_length) return false;
-  bool named = false;
-  for (const net::Field& other : head.fields) {
-    if (other.id != FieldId::connection) continue;
-    net::ForEachListItem(other.value, [&](std::string_view option) {
-      named = named || EqualsIgnoringCase(option, field.name);
-    });
-  }
-  return named;
-}
-
 // Copies the lines of all fields for which `drop(field)` says no.
 template <class Drop>
 void CopyFields(const MessageHead& head, std::string* out, const Drop& drop) {
@@ -49,7 +34,7 @@ void CopyFields(const MessageHead& head, std::string* out, const Drop& drop) {
   const char* run = nullptr;  // the lines that are to be copied, so far
   for (const net::Field& field : head.fields) {
     const char* const line = field.name.data();
-    if (!BelongsToConnection(field.id) && !IsNamed(head, field) && !drop(field)) {
+    if (!BelongsToConnection(field.id) && !head.NamedByConnection(field) && !drop(field)) {
       if (run == nullptr) run = line;
       continue;
     }
@@ -65,30 +50,23 @@ void AppendToList(std::string_view more, std::string* list) {
   list->append(more);
 }
 
-bool IsForwardedFor(const net::Field& field) {
-  return field.name.size() == kForwardedFor.size() && EqualsIgnoringCase(field.name, kForwardedFor);
-}
-
 }  // namespace
 
-void AppendUpstreamHead(const net::RequestHead& head, std::string_view peer,
-                        std::string_view default_host, std::string* out) {
+void AppendUpstreamHead(const net::RequestHead& head, const Hop& hop, std::string_view default_host,
+                        std::string* out) {
   out->append(head.method);
   out->push_back(' ');
   out->append(head.path);
   out->append(" HTTP/1.1\r\n");
   bool host_given = false;
   const std::size_t fields_begin = out->size();
-  bool forwarded = false;
+  ForwardingFields forwarding(head, hop);
   CopyFields(head, out, [&](const net::Field& field) {
     if (field.id == FieldId::host) {
       host_given = !head.absolute_target;
       return head.absolute_target;
     }
-    if (field.id == FieldId::expect) return true;
-    const bool chain = IsForwardedFor(field);
-    forwarded = forwarded || chain;
-    return chain;
+    return field.id == FieldId::expect || !forwarding.Keeps(field);
   });
   if (!host_given) {
     // RFC 9112 (3.2) wants it first.
@@ -97,17 +75,8 @@ void AppendUpstreamHead(const net::RequestHead& head, std::string_view peer,
     out->insert(fields_begin, line);
   }
   if (head.framing.kind == Kind::kChunked) out->append("Transfer-Encoding: chunked\r\n");
-  out->append(kForwardedFor);
-  out->append(": ");
-  if (forwarded) {
-    for (const net::Field& field : head.fields) {
-      if (!IsForwardedFor(field) || IsNamed(head, field) || field.value.empty()) continue;
-      out->append(field.value);
-      out->append(", ");
-    }
-  }
-  out->append(peer);
-  out->append("\r\n\r\n");
+  forwarding.Append(out);
+  out->append("\r\n");
 }
 
 bool SentInChunks(const net::ResponseHead& head, const ClientHead& how) {
@@ -136,8 +105,9 @@ void AppendClientHead(const net::ResponseHead& head, const ClientHead& how,
         field.name.size() == 16 && EqualsIgnoringCase(field.name, "RateLimit-Policy");
     if (limit) AppendToList(field.value, &upstream_limits->limits);
     if (policy) AppendToList(field.value, &upstream_limits->policies);
-    return limit || policy;
+    return limit || policy || EqualsIgnoringCase(field.name, kRequestIdField);
   });
+  net::AppendField(kRequestIdField, how.request_id, out);
   if (SentInChunks(head, how)) out->append("Transfer-Encoding: chunked\r\n");
   if (!how.keep_alive) {
     out->append("Connection: close\r\n");

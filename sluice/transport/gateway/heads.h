@@ -5,7 +5,7 @@
 //   Host: b                              Host: a                    the target's, if absolute
 //   Connection: keep-alive, X-One        --                         of this connection alone
 //   X-One: 1                             --                         likewise: Connection names it
-//   X-Forwarded-For: 9.9.9.9             X-Forwarded-For: 9.9.9.9, 10.0.0.7
+//   X-Forwarded-For: 9.9.9.9             X-Forwarded-For: 10.0.0.7  and more: see forwarding.h
 //
 // Fields that are passed on keep their spelling and order; lines that stand side by side are copied
 // together. Fields of one connection (RFC 9110, 7.6.1) stay on it: Connection and what it names,
@@ -17,14 +17,14 @@
 #include <string_view>
 
 #include "sluice/net/http1_parser.h"
+#include "sluice/transport/gateway/forwarding.h"
 
 namespace sluice::gateway {
 
-// Appends the head of the request to the upstream. `peer` is the address that the request came
-// from; `default_host` stands in where HTTP/1.0 names none. Expect is left out: the gateway itself
-// tells the client to go on.
-void AppendUpstreamHead(const net::RequestHead& head, std::string_view peer,
-                        std::string_view default_host, std::string* out);
+// Appends the head of the request to the upstream. `hop` is how it came here; `default_host` stands
+// in where HTTP/1.0 names none. Expect is left out: the gateway itself tells the client to go on.
+void AppendUpstreamHead(const net::RequestHead& head, const Hop& hop, std::string_view default_host,
+                        std::string* out);
 
 // What an upstream said in the fields that the gateway writes, too; several lines are one list.
 struct UpstreamLimits {
@@ -34,8 +34,9 @@ struct UpstreamLimits {
 
 // How the answer goes on to the client.
 struct ClientHead {
-  bool keep_alive = true;   // the client's connection
-  bool old_client = false;  // HTTP/1.0, which knows no chunks and has to be told of keep-alive
+  bool keep_alive = true;       // the client's connection
+  bool old_client = false;      // HTTP/1.0, which knows no chunks and has to be told of keep-alive
+  std::string_view request_id;  // stands instead of one that the upstream gives
 };
 
 // Appends status line and fields but not the empty line: more may follow. Fills `*upstream_limits`.

@@ -104,8 +104,9 @@ void GatewaySession::RenewSlots() {
 }
 
 Task<bool> GatewaySession::ServeRequest() {
+  ReadHop();
   if (const PathError error = CheckPath(); error != PathError::kNone) {
-    co_return co_await Send(net::ProblemAnswer(400, ToString(error)));
+    co_return co_await Refuse(net::ProblemAnswer(400, ToString(error)));
   }
   Decide();
   const RequestScope scope(*this);
@@ -116,6 +117,27 @@ Task<bool> GatewaySession::ServeRequest() {
   }
   slow_alarm_.Set(kSlow);
   co_return co_await Forward();
+}
+
+void GatewaySession::AppendRefusalFields(std::string* fields) {
+  request_id_.clear();
+  parts_.request_ids.Append(&request_id_);
+  net::AppendField(kRequestIdField, request_id_, fields);
+}
+
+void GatewaySession::ReadHop() {
+  const ClientAddressOptions& options = parts_.limiter.rules()->rules().options().client_address;
+  hop_ = {.peer = peer_text_,
+          .trusted = IsTrustedProxy(options, peer_address_),
+          .chain = options.header};
+  request_id_.assign(KeptRequestId(head(), hop_.trusted));
+  if (request_id_.empty()) parts_.request_ids.Append(&request_id_);
+  hop_.request_id = request_id_;
+}
+
+Task<bool> GatewaySession::Refuse(net::Answer answer) {
+  net::AppendField(kRequestIdField, request_id_, &answer.more_fields);
+  co_return co_await Send(answer);
 }
 
 // The upstream must not get a path that it may read differently from the rules.
@@ -161,6 +183,7 @@ Task<bool> GatewaySession::Deny() {
   denial_.more_fields.clear();
   transport::AppendDenialFields(outcome_, &denial_.more_fields);
   parts_.fields.Append(outcome_, &denial_.more_fields);
+  net::AppendField(kRequestIdField, request_id_, &denial_.more_fields);
   co_return co_await Send(denial_);
 }
 
@@ -178,7 +201,7 @@ Task<bool> GatewaySession::Forward() {
   retryable_ = !head().framing.has_body() && IsIdempotent(head().method);
   in_chunks_ = head().framing.kind == net::BodyFraming::Kind::kChunked;
   out_.clear();
-  AppendUpstreamHead(head(), peer_text_, parts_.upstream_name, &out_);
+  AppendUpstreamHead(head(), hop_, parts_.upstream_name, &out_);
 
   const bool entered = co_await parts_.pool.Enter(place_, parts_.options.connect_timeout);
   if (!entered) co_return co_await AnswerFailure(left_ ? Failure::kClientLeft : Failure::kBusy);
@@ -195,10 +218,10 @@ Task<bool> GatewaySession::Forward() {
 Task<bool> GatewaySession::AnswerFailure(Failure failure) {
   if (failure == Failure::kClientLeft || left_) co_return false;
   if (failure == Failure::kClientBody) {
-    co_return co_await Send(net::ProblemAnswer(400, "the request's body is out of form"));
+    co_return co_await Refuse(net::ProblemAnswer(400, "the request's body is out of form"));
   }
   if (failure == Failure::kClientSlow) {
-    co_return co_await Send(net::ProblemAnswer(408, "the body of the request took too long"));
+    co_return co_await Refuse(net::ProblemAnswer(408, "the body of the request took too long"));
   }
   parts_.counters.upstream_errors.fetch_add(1, std::memory_order_relaxed);
   net::Answer answer;
@@ -216,7 +239,7 @@ Task<bool> GatewaySession::AnswerFailure(Failure failure) {
       answer = net::ProblemAnswer(502, "the upstream cannot be reached");
   }
   parts_.fields.Append(outcome_, &answer.more_fields);
-  co_return co_await Send(answer);
+  co_return co_await Refuse(std::move(answer));
 }
 
 }  // namespace sluice::gateway

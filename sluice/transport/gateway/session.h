@@ -6,6 +6,8 @@
 //                                                head and body there, the answer's back
 //                             <- Limiter::Finish when the answer ended or anybody left
 //
+// Each request has an id (request_id.h), which the upstream is told and every answer carries.
+//
 // A charge stays also where the upstream could not be reached: the request was admitted.
 //
 // Bodies stream in both directions at once, 64 KiB each in memory at most: who sends waits for who
@@ -35,6 +37,7 @@
 #include "sluice/rule/path.h"
 #include "sluice/transport/gateway/heads.h"
 #include "sluice/transport/gateway/options.h"
+#include "sluice/transport/gateway/request_id.h"
 #include "sluice/transport/gateway/upstream_pool.h"
 #include "sluice/transport/headers.h"
 
@@ -59,6 +62,7 @@ struct LoopParts {
   std::string upstream_name;  // for Host, where a client names none
   UpstreamPool pool;
   transport::RateLimitFields fields;
+  RequestIds request_ids;
   LoopCounters counters;
 };
 
@@ -84,6 +88,9 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   class RequestScope;
 
   net::Task<bool> ServeRequest() override;
+  void AppendRefusalFields(std::string* fields) override;
+  void ReadHop();
+  net::Task<bool> Refuse(net::Answer answer);
   [[nodiscard]] PathError CheckPath();
   void Decide();
   void KeepSlots();
@@ -117,6 +124,8 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   LoopParts& parts_;
   IpAddress peer_address_;
   std::string peer_text_;
+  std::string request_id_;
+  Hop hop_;                            // views of these two
   std::vector<sluice::Field> fields_;  // of the request, as the engine wants them
   std::vector<char> path_buffer_;
   Outcome outcome_;
