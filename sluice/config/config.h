@@ -72,9 +72,15 @@ struct LogSettings {
   friend bool operator==(const LogSettings&, const LogSettings&) = default;
 };
 
-// `headers: [...]`: the dialects of rate limit fields that answers carry.
+// `headers: [...]`: the dialects of rate limit fields that answers carry. None at all: `none`.
+// Never two that write one field in two ways.
 struct HeaderSettings {
   bool draft_11 = true;
+  bool draft_07 = false;
+  bool draft_06 = false;
+  bool envoy = false;
+  bool x_delta = false;
+  bool x_epoch = false;
   friend bool operator==(const HeaderSettings&, const HeaderSettings&) = default;
 };
 

@@ -118,11 +118,23 @@ node: { name: n1, region: eu }
                                    .outside_bytes = 1 << 30,
                                    .slots = 9}));
   EXPECT_EQ(config.log, (LogSettings{log::Level::kWarning, log::Format::kJson}));
-  EXPECT_FALSE(config.headers.draft_11);
+  EXPECT_EQ(config.headers, HeaderSettings{.draft_11 = false});
   EXPECT_EQ(config.threads, 2u);
   EXPECT_EQ(config.node_name, "n1");
   EXPECT_EQ(config.rules->options().region, "eu");
   EXPECT_EQ(config.rules->generation(), 7u);
+}
+
+TEST(LoadTest, ReadsEveryDialectOfHeaders) {
+  EXPECT_EQ(Good("rules: []\n").headers, HeaderSettings{.draft_11 = true});
+  EXPECT_EQ(Good("headers: draft-07\n").headers,
+            (HeaderSettings{.draft_11 = false, .draft_07 = true}));
+  EXPECT_EQ(Good("headers: [draft-11, draft-06, envoy]\n").headers,
+            (HeaderSettings{.draft_06 = true, .envoy = true}));
+  EXPECT_EQ(Good("headers: [x-delta, draft-07]\n").headers,
+            (HeaderSettings{.draft_11 = false, .draft_07 = true, .x_delta = true}));
+  EXPECT_EQ(Good("headers: x-epoch\n").headers,
+            (HeaderSettings{.draft_11 = false, .x_epoch = true}));
 }
 
 TEST(LoadTest, SaysWhatIsWrongWithASetting) {
@@ -135,7 +147,7 @@ admin: { listen: "::1:9464" }
 store: { memory: { max_keys: 0, snapshot_every: 1s }, redis: {} }
 limits: { header_bytes: 10, conections: 5 }
 log: { level: verbose, format: text }
-headers: [draft-11, none, envoy]
+headers: [draft-11, none, draft-06, x-delta, x-epoch, draft-07, draft-11, github]
 body: json
 threads: 0
 rls: {}
@@ -157,8 +169,13 @@ apis: {}
             "9:15 `level` must be one of debug, info, warning, error, off; got `verbose`\n"
             "9:32 `format` must be one of human, json; got `text`\n"
             "10:10 `headers` has `none` beside others = leave one of the two out\n"
-            "10:27 `headers: envoy` is known, but not in this version = this version has draft-11, "
-            "none\n"
+            "10:46 `headers` has `x-epoch` beside `x-delta`, and each writes `X-RateLimit-Limit` "
+            "in its own way = leave one of the two out\n"
+            "10:55 `headers` has `draft-07` beside `draft-11`, and each writes `RateLimit` in its "
+            "own way = leave one of the two out\n"
+            "10:65 `headers` has `draft-11` twice\n"
+            "10:75 `headers` must be one of draft-11, draft-07, draft-06, envoy, x-delta, x-epoch, "
+            "none; got `github`\n"
             "11:7 `body: json` is known, but not in this version = this version has problem\n"
             "12:10 `threads` must be at least 1, got 0\n"
             "13:1 `rls` is known, but not in this version = leave it out\n"

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 namespace sluice::config {
 namespace {
@@ -188,18 +189,57 @@ void ReadLog(const Value& value, LogSettings& log) {
   fields.Finish();
 }
 
+// A word of `headers`. Those with one `field` write it in different ways.
+struct Dialect {
+  std::string_view word;
+  bool HeaderSettings::*setting = nullptr;
+  std::string_view field;
+};
+constexpr std::array<Dialect, 6> kDialects = {
+    {{"draft-11", &HeaderSettings::draft_11, "RateLimit"},
+     {"draft-07", &HeaderSettings::draft_07, "RateLimit"},
+     {"draft-06", &HeaderSettings::draft_06, "RateLimit-Limit"},
+     {"envoy", &HeaderSettings::envoy, "X-RateLimit-Limit"},
+     {"x-delta", &HeaderSettings::x_delta, "X-RateLimit-Limit"},
+     {"x-epoch", &HeaderSettings::x_epoch, "X-RateLimit-Limit"}}};
+
 void ReadHeaders(const Value& value, HeaderSettings& headers) {
-  static constexpr std::array<Value::Word<bool>, 2> kDialects = {
-      {{"draft-11", true}, {"none", false}}};
-  bool draft_11 = false;
+  static constexpr auto kWords = [] {
+    std::array<Value::Word<const Dialect*>, kDialects.size() + 1> words{};
+    for (std::size_t i = 0; i < kDialects.size(); ++i) {
+      words[i] = {kDialects[i].word, &kDialects[i]};
+    }
+    words.back() = {"none", nullptr};
+    return words;
+  }();
+  headers = {.draft_11 = false};
   bool none = false;
+  std::vector<const Dialect*> chosen;
   for (const Value& item : value.Items()) {
-    const auto dialect =
-        item.OneOf(kDialects, {"draft-07", "draft-06", "envoy", "x-delta", "x-epoch"});
-    if (dialect) (*dialect ? draft_11 : none) = true;
+    const auto word = item.OneOf(kWords);
+    if (!word) continue;
+    if (*word == nullptr) {
+      none = true;
+      continue;
+    }
+    const Dialect& dialect = **word;
+    const auto rival = std::find_if(chosen.begin(), chosen.end(), [&](const Dialect* other) {
+      return other->field == dialect.field;
+    });
+    if (rival == chosen.end()) {
+      headers.*dialect.setting = true;
+      chosen.push_back(&dialect);
+    } else if (*rival == &dialect) {
+      item.Complain(fmt::format("has {} twice", Quoted(dialect.word)));
+    } else {
+      item.Complain(fmt::format("has {} beside {}, and each writes `{}` in its own way",
+                                Quoted(dialect.word), Quoted((*rival)->word), dialect.field),
+                    "leave one of the two out");
+    }
   }
-  if (draft_11 && none) value.Complain("has `none` beside others", "leave one of the two out");
-  headers.draft_11 = !none;
+  if (none && !chosen.empty()) {
+    value.Complain("has `none` beside others", "leave one of the two out");
+  }
 }
 
 }  // namespace

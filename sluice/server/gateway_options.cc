@@ -19,7 +19,12 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config) {
   options.idle_upstream_connections = config.bounds.idle_upstream_connections;
   options.header_bytes = config.bounds.header_bytes;
   options.header_fields = config.bounds.header_fields;
-  options.rate_limit_fields = config.headers.draft_11;
+  options.headers = {.draft_11 = config.headers.draft_11,
+                     .draft_07 = config.headers.draft_07,
+                     .draft_06 = config.headers.draft_06,
+                     .envoy = config.headers.envoy,
+                     .x_delta = config.headers.x_delta,
+                     .x_epoch = config.headers.x_epoch};
   return options;
 }
 

@@ -4,7 +4,10 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <utility>
 #include <variant>
+
+#include "sluice/net/http1_answer.h"
 
 namespace sluice::transport {
 namespace {
@@ -18,13 +21,45 @@ void AppendNumber(std::uint64_t value, std::string* out) {
   out->append(digits.data(), end);
 }
 
-// t of one item: see the header.
-std::optional<std::uint64_t> SecondsOf(const Decision& decision) {
-  if (decision.verdict == Verdict::kLimited) {
-    const std::optional<std::uint64_t> wait = CeilSeconds(decision.retry_after);
-    return wait ? std::max<std::uint64_t>(*wait, 1) : wait;
-  }
-  return CeilSeconds(decision.reset_after);
+// t, and what the older dialects call reset: see the header.
+Duration WaitOf(const Decision& decision) {
+  if (decision.verdict != Verdict::kLimited) return decision.reset_after;
+  return decision.retry_after == kUnknown ? kUnknown : std::max(decision.retry_after, Duration{1});
+}
+
+std::uint64_t RemainingOf(const Decision& decision, const Limit& limit) {
+  return std::min(decision.remaining, CapacityOf(limit));
+}
+
+std::uint64_t WindowSeconds(const Limit& limit) {
+  return std::max<std::uint64_t>(CeilSeconds(WindowOf(limit)).value_or(1), 1);
+}
+
+void AppendNumberLine(std::string_view name, std::uint64_t value, std::string* out) {
+  out->append(name).append(": ");
+  AppendNumber(value, out);
+  out->append("\r\n");
+}
+
+void PassOn(LimitField field, const UpstreamLimits& said, std::string* out) {
+  if (!said[field].empty()) net::AppendField(NameOf(field), said[field], out);
+}
+
+// The second since 1970 in which the wait is over, or the next. Rounding the sum up, rather than
+// both, is what a client's own clock is to be compared with.
+std::uint64_t EpochAfter(WallTime now, Duration wait) {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  const std::int64_t since = std::max<std::int64_t>(now.time_since_epoch().count(), 0);
+  return (static_cast<std::uint64_t>(since) + static_cast<std::uint64_t>(wait.count()) + kSecond -
+          1) /
+         kSecond;
+}
+
+// Whether the upstream leaves less than we do.
+bool LeavesLess(const std::optional<SaidOfOne>& said, std::uint64_t remaining, bool epoch) {
+  // No window is 30 years long, and no clock that is set stands before 2001.
+  constexpr std::uint64_t kFirstEpoch = 1'000'000'000;
+  return said && said->remaining < remaining && (said->reset >= kFirstEpoch) == epoch;
 }
 
 }  // namespace
@@ -61,27 +96,40 @@ void AppendPolicyItem(std::string_view name, const Limit& limit, std::string* ou
     return;
   }
   out->append(";w=");
-  AppendNumber(std::max<std::uint64_t>(CeilSeconds(WindowOf(limit)).value_or(1), 1), out);
+  AppendNumber(WindowSeconds(limit), out);
 }
 
 void AppendLimitItem(std::string_view quoted_name, const Decision& decision, const Limit& limit,
                      std::string* out) {
   out->append(quoted_name);
   out->append(";r=");
-  AppendNumber(std::min(decision.remaining, CapacityOf(limit)), out);
-  const std::optional<std::uint64_t> seconds = SecondsOf(decision);
+  AppendNumber(RemainingOf(decision, limit), out);
+  const std::optional<std::uint64_t> seconds = CeilSeconds(WaitOf(decision));
   if (!seconds) return;
   out->append(";t=");
   AppendNumber(*seconds, out);
 }
 
-void RateLimitFields::Append(const Outcome& outcome, std::string_view more_policies,
-                             std::string_view more_limits, std::string* out) {
-  if (outcome.claims.empty() && more_policies.empty() && more_limits.empty()) return;
-  if (outcome.rules != rules_) Prepare(outcome);
+void RateLimitFields::Append(const Outcome& outcome, std::string* out) {
+  static const UpstreamLimits nothing;
+  Append(outcome, nothing, out);
+}
+
+bool RateLimitFields::Take(std::string_view name, std::string_view value,
+                           UpstreamLimits* said) const {
+  const std::optional<LimitField> field = FindLimitField(name);
+  if (!field || !Writes(dialects_, *field)) return false;
+  said->Add(*field, value);
+  return true;
+}
+
+void RateLimitFields::Append(const Outcome& outcome, const UpstreamLimits& said, std::string* out) {
   Select(outcome);
-  AppendLine("RateLimit-Policy: ", outcome, /*policy=*/true, more_policies, out);
-  AppendLine("RateLimit: ", outcome, /*policy=*/false, more_limits, out);
+  if (dialects_.draft_11) AppendLists(outcome, said, out);
+  if (!dialects_.draft_07 && !dialects_.draft_06 && !dialects_.any_x()) return;
+  const std::optional<One> one = SelectOne(outcome);
+  AppendOlderDrafts(one, said, out);
+  if (dialects_.any_x()) AppendX(one, said, out);
 }
 
 // The texts of a generation that is new here.
@@ -93,49 +141,142 @@ void RateLimitFields::Prepare(const Outcome& outcome) {
     texts.shown = rule.KeyedByCaller() && !rule.hide && rule.mode == RuleMode::kEnforce;
     texts.name = QuotedName(rule.name);
     for (const RuleLimit& limit : rule.limits) {
-      AppendPolicyItem(rule.name, limit.limit, &texts.policies.emplace_back());
+      Policy& policy = texts.policies.emplace_back();
+      AppendPolicyItem(rule.name, limit.limit, &policy.named);
+      if (std::holds_alternative<concurrency::Limit>(limit.limit)) continue;
+      AppendNumber(CapacityOf(limit.limit), &policy.plain);
+      policy.plain.append(";w=");
+      AppendNumber(WindowSeconds(limit.limit), &policy.plain);
     }
   }
 }
 
 void RateLimitFields::Select(const Outcome& outcome) {
   selected_.clear();
-  if (!shown_) return;
+  if (outcome.claims.empty()) return;
+  if (outcome.rules != rules_) Prepare(outcome);
   for (const RuleResult& result : outcome.results) {
     if (result.claim >= 0 && texts_[result.rule_index].shown) selected_.push_back(&result);
   }
+  const RuleResult* const decisive = outcome.decisive_result();
   // A handful: put each in its place. std::stable_sort would ask for memory.
   for (auto next = selected_.begin(); next != selected_.end(); ++next) {
     const auto place = std::upper_bound(
-        selected_.begin(), next, *next, [&outcome](const RuleResult* a, const RuleResult* b) {
+        selected_.begin(), next, *next, [&](const RuleResult* a, const RuleResult* b) {
           const bool a_denies = outcome.Violated(*a);
           if (a_denies != outcome.Violated(*b)) return a_denies;
+          // Of several that deny, the one that Retry-After speaks of.
+          if (a_denies && (a == decisive || b == decisive)) return a == decisive;
           return Tighter(*outcome.ClaimOf(*a), *outcome.ClaimOf(*b));
         });
     std::rotate(place, next, next + 1);
   }
 }
 
-void RateLimitFields::AppendLine(std::string_view field, const Outcome& outcome, bool policy,
-                                 std::string_view more, std::string* out) const {
-  if (selected_.empty() && more.empty()) return;
-  out->append(field);
-  bool first = true;
+std::optional<RateLimitFields::One> RateLimitFields::SelectOne(const Outcome& outcome) const {
   for (const RuleResult* result : selected_) {
-    if (!std::exchange(first, false)) out->append(", ");
-    const Texts& texts = texts_[result->rule_index];
-    if (policy) {
-      out->append(texts.policies[result->limit_index]);
+    if (PolicyOf(*result).plain.empty()) continue;
+    const Claim& claim = *outcome.ClaimOf(*result);
+    const Duration wait = WaitOf(claim.decision);
+    const std::optional<std::uint64_t> seconds = CeilSeconds(wait);
+    if (!seconds) continue;
+    return One{.limit = CapacityOf(*claim.limit),
+               .remaining = RemainingOf(claim.decision, *claim.limit),
+               .reset = *seconds,
+               .reset_epoch = EpochAfter(outcome.now.wall, wait)};
+  }
+  return std::nullopt;
+}
+
+void RateLimitFields::AppendLists(const Outcome& outcome, const UpstreamLimits& said,
+                                  std::string* out) const {
+  for (const LimitField field : {LimitField::kPolicy, LimitField::kRateLimit}) {
+    if (selected_.empty()) {
+      PassOn(field, said, out);
       continue;
     }
-    const Claim& claim = *outcome.ClaimOf(*result);
-    AppendLimitItem(texts.name, claim.decision, *claim.limit, out);
+    out->append(NameOf(field)).append(": ");
+    for (const RuleResult* result : selected_) {
+      if (result != selected_.front()) out->append(", ");
+      if (field == LimitField::kPolicy) {
+        out->append(PolicyOf(*result).named);
+        continue;
+      }
+      const Claim& claim = *outcome.ClaimOf(*result);
+      AppendLimitItem(texts_[result->rule_index].name, claim.decision, *claim.limit, out);
+    }
+    if (!said[field].empty() && IsListOfStrings(said[field])) out->append(", ").append(said[field]);
+    out->append("\r\n");
   }
-  if (!more.empty()) {
-    if (!first) out->append(", ");
-    out->append(more);
+}
+
+void RateLimitFields::AppendPlainPolicies(bool first, std::string* out) const {
+  for (const RuleResult* result : selected_) {
+    const std::string& policy = PolicyOf(*result).plain;
+    if (policy.empty()) continue;
+    if (!std::exchange(first, false)) out->append(", ");
+    out->append(policy);
   }
   out->append("\r\n");
+}
+
+void RateLimitFields::AppendOlderDrafts(const std::optional<One>& one, const UpstreamLimits& said,
+                                        std::string* out) const {
+  const bool numbers_ours =
+      one && !LeavesLess(ReadNumbers(said[LimitField::kRemaining], said[LimitField::kReset]),
+                         one->remaining, /*epoch=*/false);
+  const bool dictionary_ours =
+      one && !LeavesLess(ReadDictionary(said[LimitField::kRateLimit]), one->remaining,
+                         /*epoch=*/false);
+  if (!dialects_.draft_11 && (dialects_.draft_07 || dialects_.draft_06)) {
+    if (dialects_.draft_07 ? dictionary_ours : numbers_ours) {
+      out->append(NameOf(LimitField::kPolicy)).append(": ");
+      AppendPlainPolicies(/*first=*/true, out);
+    } else {
+      PassOn(LimitField::kPolicy, said, out);
+    }
+  }
+  if (dialects_.draft_07 && dictionary_ours) {
+    out->append("RateLimit: limit=");
+    AppendNumber(one->limit, out);
+    out->append(", remaining=");
+    AppendNumber(one->remaining, out);
+    out->append(", reset=");
+    AppendNumber(one->reset, out);
+    out->append("\r\n");
+  } else if (dialects_.draft_07) {
+    PassOn(LimitField::kRateLimit, said, out);
+  }
+  if (dialects_.draft_06 && numbers_ours) {
+    AppendNumberLine(NameOf(LimitField::kLimit), one->limit, out);
+    AppendNumberLine(NameOf(LimitField::kRemaining), one->remaining, out);
+    AppendNumberLine(NameOf(LimitField::kReset), one->reset, out);
+  } else if (dialects_.draft_06) {
+    for (const auto field : {LimitField::kLimit, LimitField::kRemaining, LimitField::kReset}) {
+      PassOn(field, said, out);
+    }
+  }
+}
+
+void RateLimitFields::AppendX(const std::optional<One>& one, const UpstreamLimits& said,
+                              std::string* out) const {
+  if (!one || LeavesLess(ReadNumbers(said[LimitField::kXRemaining], said[LimitField::kXReset]),
+                         one->remaining, dialects_.x_epoch)) {
+    for (const auto field : {LimitField::kXLimit, LimitField::kXRemaining, LimitField::kXReset}) {
+      PassOn(field, said, out);
+    }
+  } else if (dialects_.envoy) {
+    out->append("x-ratelimit-limit: ");
+    AppendNumber(one->limit, out);
+    AppendPlainPolicies(/*first=*/false, out);
+    AppendNumberLine("x-ratelimit-remaining", one->remaining, out);
+    AppendNumberLine("x-ratelimit-reset", one->reset, out);
+  } else {
+    AppendNumberLine(NameOf(LimitField::kXLimit), one->limit, out);
+    AppendNumberLine(NameOf(LimitField::kXRemaining), one->remaining, out);
+    AppendNumberLine(NameOf(LimitField::kXReset), dialects_.x_epoch ? one->reset_epoch : one->reset,
+                     out);
+  }
 }
 
 }  // namespace sluice::transport

@@ -14,6 +14,7 @@ TEST_F(GatewayTest, ARequestAllocatesNothingOnItsWay) {
 #else
   constexpr bool kFramesAreKept = true;
 #endif
+  options_.headers = {.draft_11 = true, .draft_06 = true, .x_epoch = true};
   StartByHand({MakeRule("api", HeaderSource("K"), Window(1'000, 1min)),
                MakeRule("slots", HeaderSource("K"), Slots(10))});
   std::thread upstream([this] {
@@ -21,6 +22,7 @@ TEST_F(GatewayTest, ARequestAllocatesNothingOnItsWay) {
     while (connection.ReadUntil("\r\n\r\n").ends_with("\r\n\r\n")) {
       connection.Send(
           "HTTP/1.1 200 OK\r\nServer: x\r\nContent-Type: application/json\r\n"
+          "RateLimit: \"upstream\";r=100000;t=60\r\nX-RateLimit-Remaining: 100000\r\n"
           "Content-Length: 2\r\n\r\n{}");
     }
   });

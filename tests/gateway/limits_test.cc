@@ -110,6 +110,39 @@ TEST_F(GatewayTest, LimitsOfTheUpstreamFollowOurs) {
   EXPECT_THAT(response.head, Not(HasSubstr("ratelimit:")));
 }
 
+TEST_F(GatewayTest, SpeaksEveryDialectThatItIsToldTo) {
+  clock_.Set({clock_.Read().steady, WallTime(1'700'000'000s)});
+  options_.headers = {.draft_07 = true, .draft_06 = true, .x_epoch = true};
+  StartByHand({MakeRule("edge", HeaderSource("K"), Bucket(1, 1s, 2))});
+  RawClient client(port());
+  const std::string get = "GET / HTTP/1.1\r\nHost: a\r\nK: ann\r\n\r\n";
+  client.Send(get);
+  RawClient upstream(upstream_.Accept());
+  upstream.ReadUntil("\r\n\r\n");
+  upstream.Send(
+      "HTTP/1.1 200 OK\r\nX-RateLimit-Limit: 9\r\nX-RateLimit-Remaining: 0\r\n"
+      "X-RateLimit-Reset: 1700000009\r\nRateLimit-Remaining: 8\r\nRateLimit-Reset: 9\r\n"
+      "Content-Length: 0\r\n\r\n");
+  const RawResponse first = client.ReadResponse();
+  EXPECT_EQ(first.Field("RateLimit-Policy"), "2;w=2");
+  EXPECT_EQ(first.Field("RateLimit"), "limit=2, remaining=1, reset=1");
+  EXPECT_EQ(first.Field("RateLimit-Remaining"), "1");
+  EXPECT_EQ(first.Field("RateLimit-Reset"), "1");
+  EXPECT_EQ(first.Field("X-RateLimit-Limit"), "9");  // the upstream leaves less
+  EXPECT_EQ(first.Field("X-RateLimit-Remaining"), "0");
+  EXPECT_EQ(first.Field("X-RateLimit-Reset"), "1700000009");
+
+  client.Send(get);
+  upstream.ReadUntil("\r\n\r\n");
+  upstream.Send("HTTP/1.1 204 No Content\r\n\r\n");
+  EXPECT_EQ(client.ReadResponse().Field("X-RateLimit-Remaining"), "0");
+  const RawResponse denied = client.Ask(get);
+  EXPECT_EQ(denied.status, 429);
+  EXPECT_EQ(denied.Field("RateLimit"), "limit=2, remaining=0, reset=1");
+  EXPECT_EQ(denied.Field("X-RateLimit-Reset"), "1700000001");
+  EXPECT_EQ(denied.Field("Retry-After"), "1");
+}
+
 TEST_F(GatewayTest, ARefusedExpectationGetsNoPermission) {
   StartWithOrders({MakeRule("api", HeaderSource("K"), Bucket(1, 1min, 1))});
   (void)Get("/v1/orders");

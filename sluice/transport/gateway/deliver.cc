@@ -25,8 +25,8 @@ Task<bool> GatewaySession::Deliver() {
                    (length_told || !how.old_client);
   const bool in_chunks = SentInChunks(answer_, how);
   out_.clear();
-  AppendClientHead(answer_, how, &upstream_limits_, &out_);
-  parts_.fields.Append(outcome_, upstream_limits_.policies, upstream_limits_.limits, &out_);
+  AppendClientHead(answer_, how, parts_.fields, &upstream_limits_, &out_);
+  parts_.fields.Append(outcome_, upstream_limits_, &out_);
   out_.append("\r\n");
 
   upstream_->Clear();

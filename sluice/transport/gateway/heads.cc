@@ -44,12 +44,6 @@ void CopyFields(const MessageHead& head, std::string* out, const Drop& drop) {
   if (run != nullptr) out->append(run, end);
 }
 
-void AppendToList(std::string_view more, std::string* list) {
-  if (more.empty()) return;
-  if (!list->empty()) list->append(", ");
-  list->append(more);
-}
-
 }  // namespace
 
 void AppendUpstreamHead(const net::RequestHead& head, const Hop& hop, std::string_view default_host,
@@ -86,7 +80,8 @@ bool SentInChunks(const net::ResponseHead& head, const ClientHead& how) {
 }
 
 void AppendClientHead(const net::ResponseHead& head, const ClientHead& how,
-                      UpstreamLimits* upstream_limits, std::string* out) {
+                      const transport::RateLimitFields& limit_fields,
+                      transport::UpstreamLimits* upstream_limits, std::string* out) {
   out->append("HTTP/1.1 ");
   const auto status = static_cast<unsigned>(head.status);
   for (const unsigned digit : {status / 100, status / 10 % 10, status % 10}) {
@@ -95,17 +90,12 @@ void AppendClientHead(const net::ResponseHead& head, const ClientHead& how,
   out->push_back(' ');
   out->append(head.reason);
   out->append("\r\n");
-  upstream_limits->policies.clear();
-  upstream_limits->limits.clear();
+  upstream_limits->Clear();
   CopyFields(head, out, [&](const net::Field& field) {
     // RFC 9110 (8.6): no Content-Length in a 204.
     if (field.id == FieldId::content_length) return head.status == 204;
-    const bool limit = field.name.size() == 9 && EqualsIgnoringCase(field.name, "RateLimit");
-    const bool policy =
-        field.name.size() == 16 && EqualsIgnoringCase(field.name, "RateLimit-Policy");
-    if (limit) AppendToList(field.value, &upstream_limits->limits);
-    if (policy) AppendToList(field.value, &upstream_limits->policies);
-    return limit || policy || EqualsIgnoringCase(field.name, kRequestIdField);
+    return limit_fields.Take(field.name, field.value, upstream_limits) ||
+           EqualsIgnoringCase(field.name, kRequestIdField);
   });
   net::AppendField(kRequestIdField, how.request_id, out);
   if (SentInChunks(head, how)) out->append("Transfer-Encoding: chunked\r\n");

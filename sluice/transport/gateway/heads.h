@@ -18,6 +18,7 @@
 
 #include "sluice/net/http1_parser.h"
 #include "sluice/transport/gateway/forwarding.h"
+#include "sluice/transport/headers.h"
 
 namespace sluice::gateway {
 
@@ -26,12 +27,6 @@ namespace sluice::gateway {
 void AppendUpstreamHead(const net::RequestHead& head, const Hop& hop, std::string_view default_host,
                         std::string* out);
 
-// What an upstream said in the fields that the gateway writes, too; several lines are one list.
-struct UpstreamLimits {
-  std::string policies;  // RateLimit-Policy
-  std::string limits;    // RateLimit
-};
-
 // How the answer goes on to the client.
 struct ClientHead {
   bool keep_alive = true;       // the client's connection
@@ -39,9 +34,11 @@ struct ClientHead {
   std::string_view request_id;  // stands instead of one that the upstream gives
 };
 
-// Appends status line and fields but not the empty line: more may follow. Fills `*upstream_limits`.
+// Appends status line and fields but not the empty line: more may follow. What the upstream said in
+// fields that `limit_fields` writes, too, goes into `*upstream_limits` instead.
 void AppendClientHead(const net::ResponseHead& head, const ClientHead& how,
-                      UpstreamLimits* upstream_limits, std::string* out);
+                      const transport::RateLimitFields& limit_fields,
+                      transport::UpstreamLimits* upstream_limits, std::string* out);
 
 // Appends a whole interim answer (1xx).
 void AppendInterimHead(const net::ResponseHead& head, std::string* out);

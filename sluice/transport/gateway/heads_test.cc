@@ -8,6 +8,8 @@
 namespace sluice::gateway {
 namespace {
 
+using transport::UpstreamLimits;
+
 // The lines of forwarding.h from X-Forwarded-For on are left out here: forwarding_test.cc has them.
 std::string Upstream(const std::string& bytes) {
   net::RequestHead head;
@@ -24,7 +26,8 @@ std::string Client(const std::string& bytes, ClientHead how, UpstreamLimits* lim
   net::ResponseHead head;
   EXPECT_TRUE(net::ParseResponseHead(bytes, /*to_head=*/false, &head).ok());
   std::string out;
-  AppendClientHead(head, how, limits, &out);
+  const transport::RateLimitFields fields({.draft_11 = true});
+  AppendClientHead(head, how, fields, limits, &out);
   return out;
 }
 
@@ -76,8 +79,8 @@ TEST(ClientHeadTest, TakesTheUpstreamsLimitsOut) {
              {}, &limits),
       "HTTP/1.1 200 OK\r\nB: 1\r\nRateLimit-Other: d\r\nContent-Length: 0\r\n"
       "X-Request-Id: 7\r\n");
-  EXPECT_EQ(limits.limits, "a, b");
-  EXPECT_EQ(limits.policies, "c");
+  EXPECT_EQ(limits[transport::LimitField::kRateLimit], "a, b");
+  EXPECT_EQ(limits[transport::LimitField::kPolicy], "c");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "sluice/base/time.h"
 #include "sluice/net/address.h"
+#include "sluice/transport/dialects.h"
 
 namespace sluice::gateway {
 
@@ -35,7 +36,7 @@ struct GatewayOptions {
   std::size_t header_bytes = std::size_t{32} * 1024;
   std::size_t header_fields = 100;
 
-  bool rate_limit_fields = true;  // RateLimit and RateLimit-Policy on every answer
+  transport::HeaderDialects headers{.draft_11 = true};  // of what every answer tells of limits
 };
 
 }  // namespace sluice::gateway

@@ -50,7 +50,7 @@ LoopParts::LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask,
                         : "[" + options.upstream.host +
                               "]:" + std::to_string(options.upstream.port)),
       pool(loop, std::move(pool_options)),
-      fields(options.rate_limit_fields) {}
+      fields(options.headers) {}
 
 // Whatever way a request ends, what it holds comes back.
 class GatewaySession::RequestScope {

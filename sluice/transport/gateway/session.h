@@ -135,7 +135,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   UpstreamPool::Place place_;
   UpstreamPool::Connection upstream_;
   net::ResponseHead answer_;
-  UpstreamLimits upstream_limits_;
+  transport::UpstreamLimits upstream_limits_;
   std::optional<net::Task<void>> pump_;  // sends a long body while the answer is awaited
   Failure pump_failure_ = Failure::kNone;
 
