@@ -89,9 +89,9 @@ int ServeDemo() {
 
 void AddServe(CLI::App& program, int& exit_code) {
   CLI::App* command =
-      program.add_subcommand("serve", "Open the doors; without --config a demo on port 8080");
+      program.add_subcommand("serve", "Open the doors; without a file a demo on port 8080");
   auto path = std::make_shared<std::string>();
-  command->add_option("--config", *path, "The configuration, YAML")->type_name("FILE");
+  command->add_option("config,--config", *path, "The configuration, YAML")->type_name("FILE");
   command->callback(
       [path, &exit_code] { exit_code = path->empty() ? ServeDemo() : ServeFile(*path); });
 }

@@ -1,11 +1,15 @@
 #include "sluice/config/load.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sluice/base/closest_name.h"
 #include "sluice/config/document.h"
 #include "sluice/config/fields.h"
 #include "sluice/config/plan_file.h"
@@ -28,8 +32,8 @@ void ReadNode(const Value& value, Config& config, RuleSetOptions& options) {
 
 // `plans: { file: plans.csv, key: api_key, default: free }`. Returns the plans that somebody has;
 // nothing when that could not be found out.
-std::set<std::string> ReadPlans(const Value& value, const SourceNames& sources,
-                                const std::string& base_dir, RuleSetOptions& options) {
+PlanNames ReadPlans(const Value& value, const SourceNames& sources, const std::string& base_dir,
+                    RuleSetOptions& options) {
   Fields fields(value.node(), "`plans`", value.diagnostics());
   const auto file = fields.Require("file");
   const auto key = fields.Require("key", "write which identity has a plan: `key: api_key`");
@@ -43,16 +47,42 @@ std::set<std::string> ReadPlans(const Value& value, const SourceNames& sources,
   }
   const auto fallback_name = fallback ? fallback->Text() : std::nullopt;
   PlanTable plans(source.value_or(Source{}), std::string(fallback_name.value_or("")));
-  std::set<std::string> names;
+  PlanNames names;
   if (const auto path = file ? file->Text() : std::nullopt) {
     Diagnostics& diagnostics = value.diagnostics();
     const std::string full_path = PathFrom(base_dir, *path);
     const auto text = ReadFile(full_path, kMaxPlanFileBytes, file->node().location, diagnostics);
     if (text) names = ReadPlanFile(*text, diagnostics.AddFile(full_path, ""), diagnostics, plans);
   }
-  if (fallback_name && !names.empty()) names.emplace(*fallback_name);
+  if (fallback_name && !names.empty())
+    names.try_emplace(std::string(*fallback_name), fallback->node().location);
   options.plans = std::move(plans);
   return names;
+}
+
+std::vector<std::string_view> NamesOf(const PlanNames& plans) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, location] : plans) names.push_back(name);
+  return names;
+}
+
+// A plan without numbers of its own in any rule is well; one that nearly has a name that some rule
+// knows is a slip.
+void WarnOfMisspeltPlans(const PlanNames& plans, const std::vector<Rule>& rules,
+                         Diagnostics& diagnostics) {
+  std::vector<std::string_view> known;
+  for (const Rule& rule : rules) {
+    for (const RuleLimit& limit : rule.limits) {
+      if (!limit.plan.empty()) known.push_back(limit.plan);
+    }
+  }
+  for (const auto& [name, location] : plans) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const auto meant = ClosestName(name, known);
+    if (!meant) continue;
+    diagnostics.Warning(location, fmt::format("no rule has numbers for the plan {}", Quoted(name)),
+                        fmt::format("did you mean {}?", Quoted(*meant)));
+  }
 }
 
 // Everything but the file itself.
@@ -66,7 +96,7 @@ void ReadRoot(const Node& node, const std::string& base_dir, std::uint64_t gener
   if (const auto value = root.Take("attributes")) sources.ReadAttributes(*value);
   if (const auto value = root.Take("identity")) sources.ReadIdentities(*value, options);
   const auto plans = root.Take("plans");
-  std::set<std::string> plan_names;
+  PlanNames plan_names;
   if (plans) plan_names = ReadPlans(*plans, sources, base_dir, options);
   ReadSettings(root, base_dir, config);
 
@@ -75,8 +105,9 @@ void ReadRoot(const Node& node, const std::string& base_dir, std::uint64_t gener
     const RuleContext context{.sources = sources,
                               .has_plans = plans.has_value(),
                               .has_gateway = config.gateway.has_value(),
-                              .plans = {plan_names.begin(), plan_names.end()}};
+                              .plans = NamesOf(plan_names)};
     rules = ReadRules(*value, context);
+    WarnOfMisspeltPlans(plan_names, rules, diagnostics);
   }
   root.Later({"api", "resp", "rls", "telemetry"});
   root.Finish();

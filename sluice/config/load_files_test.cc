@@ -81,12 +81,29 @@ TEST_F(LoadFilesTest, SaysWhatIsWrongWithTheFileWithoutShowingAnyKey) {
 }
 
 TEST_F(LoadFilesTest, WarnsAboutAPlanThatNobodyHas) {
-  Write("k-1,prod\n");
+  Write("k-1,gold\n");
   EXPECT_EQ(LoadText("f", kWithPlans, folder_, 1).diagnostics.Text(),
-            "f:8:7: warning: unknown plan `pro`; did you mean `prod`? (nobody has it)\n"
+            "f:8:7: warning: unknown plan `pro` (nobody has it)\n"
             "    8 |       pro: { limit: 1000/min, burst: 200 }\n"
             "      |       ^\n"
             "1 warning in 1 file\n");
+}
+
+TEST_F(LoadFilesTest, WarnsAboutAPlanInTheFileThatIsNearlyOneOfARule) {
+  Write("k-1,pro\nk-2,pr0\nk-3,free\nk-4,internal\n");
+  EXPECT_EQ(LoadText("f", kWithPlans, folder_, 1).diagnostics.Text(),
+            folder_ +
+                "/plans.csv:2:1: warning: no rule has numbers for the plan `pr0`\n"
+                "      = did you mean `pro`?\n"
+                "1 warning in 1 file\n");
+}
+
+TEST_F(LoadFilesTest, AFirstLineThatNamesItsColumnsIsAHeading) {
+  Write("api_key,plan\nk-1,pro\n");
+  const Config config = Good(kWithPlans, folder_);
+  ASSERT_NE(config.rules, nullptr);
+  EXPECT_EQ(config.rules->options().plans.size(), 1u);
+  EXPECT_EQ(config.rules->options().plans.PlanOf("api_key"), "free");
 }
 
 TEST_F(LoadFilesTest, AMissingPlanFileIsAnErrorWhereItIsNamed) {

@@ -183,6 +183,12 @@ apis: {}
             "admin, store, limits, log, headers, body, threads, rules\n");
 }
 
+TEST(LoadTest, SaysWhichPortsThereAre) {
+  EXPECT_EQ(Complaints("gateway: { listen: \"127.0.0.1:80811\", upstream: \"http://a:90000\" }\n"),
+            "1:20 `listen` must have a port up to 65535, got `127.0.0.1:80811`\n"
+            "1:49 `upstream` must have a port from 1 to 65535, got `http://a:90000`\n");
+}
+
 TEST(LoadTest, ReadsUpstreamsOfEveryForm) {
   const struct {
     std::string_view url;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -52,23 +53,22 @@ std::optional<std::vector<std::string>> FieldsOf(std::string_view line) {
 
 }  // namespace
 
-std::set<std::string> ReadPlanFile(std::string_view text, FileId file, Diagnostics& diagnostics,
-                                   PlanTable& plans) {
+PlanNames ReadPlanFile(std::string_view text, FileId file, Diagnostics& diagnostics,
+                       PlanTable& plans) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   absl::flat_hash_map<std::string, int> lines;  // of each identity
-  std::set<std::string> names;
+  PlanNames names;
   bool first = true;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = Trim(text.substr(0, end), kBlanks);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty() || line.front() == '#') continue;
-    const bool header = first && line == "key,plan";
-    first = false;
-    if (header) continue;
-
     const Location at{file, number, 1};
     const auto fields = FieldsOf(line);
+    const bool heading =
+        std::exchange(first, false) && fields && fields->size() == 2 && fields->back() == "plan";
+    if (heading) continue;
     if (!fields) {
       diagnostics.Error(at, "the quotes of this line are out of order", "write \"\" for a quote");
     } else if (fields->size() != 2) {
@@ -82,7 +82,7 @@ std::set<std::string> ReadPlanFile(std::string_view text, FileId file, Diagnosti
     } else if (const auto [known, added] = lines.try_emplace((*fields)[0], number); !added) {
       diagnostics.Error(at, fmt::format("this key has a plan already, in line {}", known->second));
     } else {
-      names.insert((*fields)[1]);
+      names.try_emplace((*fields)[1], at);
       plans.Set((*fields)[0], (*fields)[1]);
     }
   }

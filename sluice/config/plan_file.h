@@ -5,13 +5,13 @@
 //   "key, with a comma",free
 //
 // One identity and its plan a line; blank lines and lines that begin with `#` say nothing, and
-// neither does a first line `key,plan`. A field that holds a comma, a quote or blanks at its ends
-// stands in quotes, with "" for a quote. Bytes are taken as they are.
+// neither does a first line whose second field is `plan`: a heading. A field that holds a comma, a
+// quote or blanks at its ends stands in quotes, with "" for a quote. Bytes are taken as they are.
 //
 // The identities are often secrets (API keys): no complaint shows any.
 #pragma once
 
-#include <set>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -22,9 +22,12 @@ namespace sluice::config {
 
 inline constexpr std::size_t kMaxPlanFileBytes = std::size_t{64} << 20;
 
-// Fills `plans` and returns the names of the plans that somebody has. Complains at the lines of
+// The plans that somebody has, each with the place where it comes first.
+using PlanNames = std::map<std::string, Location>;
+
+// Fills `plans` and returns the names in it. Complains at the lines of
 // `file`, which was added to `diagnostics` without its text.
-std::set<std::string> ReadPlanFile(std::string_view text, FileId file, Diagnostics& diagnostics,
-                                   PlanTable& plans);
+PlanNames ReadPlanFile(std::string_view text, FileId file, Diagnostics& diagnostics,
+                       PlanTable& plans);
 
 }  // namespace sluice::config

@@ -16,6 +16,14 @@ using namespace std::chrono_literals;
 
 constexpr Duration kLongest = 24h;  // of a timeout
 
+// Whether `text` ends in a port that is a number, but none that exists.
+bool PortIsTooLarge(std::string_view text) {
+  const std::string_view port = text.substr(text.rfind(':') + 1);
+  std::uint16_t number = 0;
+  const auto [stop, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  return error == std::errc::result_out_of_range && stop == port.data() + port.size();
+}
+
 // HOST:PORT; `fallback_port` where there is none, or none is allowed without it.
 std::optional<Endpoint> ParseEndpoint(std::string_view text,
                                       std::optional<std::uint16_t> fallback_port) {
@@ -50,6 +58,8 @@ void ReadListen(Fields& fields, Endpoint& endpoint) {
   if (!text) return;
   if (const auto parsed = ParseEndpoint(*text, std::nullopt)) {
     endpoint = *parsed;
+  } else if (PortIsTooLarge(*text)) {
+    listen->Complain(fmt::format("must have a port up to 65535, got {}", Quoted(*text)));
   } else {
     listen->Complain(fmt::format("must be HOST:PORT, got {}", Quoted(*text)),
                      "write for example `127.0.0.1:8080` or `\"[::]:8080\"`");
@@ -83,6 +93,8 @@ void ReadUpstream(Fields& fields, Endpoint& endpoint) {
   const auto parsed = ParseEndpoint(rest, 80);
   if (parsed && parsed->port != 0) {
     endpoint = *parsed;
+  } else if (PortIsTooLarge(rest) || (parsed && parsed->port == 0)) {
+    upstream->Complain(fmt::format("must have a port from 1 to 65535, got {}", Quoted(*text)));
   } else {
     upstream->Complain(fmt::format("must name a host, got {}", Quoted(*text)),
                        "write for example `http://127.0.0.1:9000`");

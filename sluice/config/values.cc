@@ -171,10 +171,15 @@ std::optional<Duration> WrittenRate::Period() const {
 }
 
 Parsed<WrittenRate> ParseRate(std::string_view text) {
+  const Complaint denies_all{
+      "must be at least 1, got 0",
+      "a limit of 0 denies every request; to deny on purpose write `deny: true`"};
   const std::size_t slash = text.find('/');
   const std::string_view count_text = Trim(text.substr(0, slash), " ");
   if (slash == text.npos) {
-    const bool number = ParseCount(count_text).ok();
+    const Parsed<std::int64_t> count = ParseCount(count_text);
+    const bool number = count.ok();
+    if (number && *count == 0) return denies_all;
     return Complaint{
         fmt::format("must {}, got {}", number ? "say a period" : "be a rate", Quoted(text)),
         number ? fmt::format("write for example `{}/min`", count_text)
@@ -186,10 +191,7 @@ Parsed<WrittenRate> ParseRate(std::string_view text) {
     return Complaint{count.complaint().message,
                      "for less than one a period write a longer period: `1/2s` for `0.5/s`"};
   }
-  if (*count == 0) {
-    return Complaint{"must be at least 1, got 0",
-                     "a limit of 0 denies every request; to deny on purpose write `deny: true`"};
-  }
+  if (*count == 0) return denies_all;
   return ParsePeriod(Trim(text.substr(slash + 1), " "), WrittenRate{.count = *count});
 }
 

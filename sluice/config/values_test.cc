@@ -41,6 +41,8 @@ TEST(RateTest, RefusesWithWhatToWrite) {
   } rows[] = {
       {"", "must be a rate, got ``", "write for example `100/min` or `5/30s`"},
       {"100", "must say a period, got `100`", "write for example `100/min`"},
+      {"0", "must be at least 1, got 0",
+       "a limit of 0 denies every request; to deny on purpose write `deny: true`"},
       {"fast", "must be a rate, got `fast`", "write for example `100/min` or `5/30s`"},
       {"0/s", "must be at least 1, got 0",
        "a limit of 0 denies every request; to deny on purpose write `deny: true`"},

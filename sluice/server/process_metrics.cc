@@ -6,7 +6,12 @@ namespace sluice {
 
 void WriteStoreMetrics(const MemoryStats& stats, std::string& out) {
   PrometheusWriter writer(out);
-  writer.Single("sluice_store_keys", "gauge", "Keys that owe something (estimated).",
+  writer.Single(
+      "sluice_store_keys", "gauge",
+      "Keys in the table; those that owe nothing any more stay until their place is taken.",
+      stats.table_slots_occupied);
+  writer.Single("sluice_store_keys_live", "gauge",
+                "Keys that owe something: an estimate from a sample, coarse where there are few.",
                 stats.keys_live);
   writer.Single("sluice_store_keys_max", "gauge", "The bound: store.memory.max_keys.",
                 stats.max_keys);

@@ -3,9 +3,13 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "sluice/admin/admin_port.h"
 #include "sluice/base/clock.h"
 #include "sluice/base/log.h"
@@ -15,6 +19,7 @@
 #include "sluice/server/housekeeping.h"
 #include "sluice/server/process_metrics.h"
 #include "sluice/store/memory/memory_store.h"
+#include "sluice/store/memory/snapshot_lock.h"
 #include "sluice/telemetry/metrics.h"
 #include "sluice/transport/gateway/gateway.h"
 
@@ -31,6 +36,13 @@ MemoryStoreOptions StoreOptions(const config::Config& config) {
 
 net::HostPort HostPortOf(const config::Endpoint& endpoint) {
   return {.host = endpoint.host, .port = endpoint.port};
+}
+
+// What to do about a snapshot that can't be used.
+absl::Status WithWayOut(const absl::Status& status) {
+  if (!absl::IsDataLoss(status) && !absl::IsFailedPrecondition(status)) return status;
+  return {status.code(),
+          absl::StrCat(status.message(), "; move the file away to start with empty counters")};
 }
 
 // One line each, so that a reload that fails tells everything, in either format of the log.
@@ -73,6 +85,7 @@ class Server::Parts {
   config::Config config_;
   const Loader loader_;
   SystemClock clock_;
+  std::optional<SnapshotLock> snapshot_lock_;  // longer than the store writes
   std::unique_ptr<MemoryStore> store_;
   Metrics metrics_;
 
@@ -81,6 +94,7 @@ class Server::Parts {
   ReloadCounts reloads_;
   std::uint64_t generation_ = 1;
   std::atomic<bool> ready_ = false;
+  bool started_ = false;
   bool stopped_ = false;
 
   net::EventLoops loops_;
@@ -110,14 +124,25 @@ absl::Status Server::Parts::Start() {
   loops_.Start();
   if (absl::Status doors = StartDoors(); !doors.ok()) return doors;
   StartHousekeeping();
+  started_ = true;
   ready_ = true;
   return absl::OkStatus();
 }
 
 absl::Status Server::Parts::OpenStore() {
+  const std::string& snapshot = config_.memory.snapshot;
+  if (!snapshot.empty()) {
+    auto lock = SnapshotLock::Take(snapshot);
+    if (!lock.ok()) return lock.status();
+    snapshot_lock_ = *std::move(lock);
+  }
   auto store = MemoryStore::Open(StoreOptions(config_), clock_.Read());
-  if (!store.ok()) return store.status();
+  if (!store.ok()) return WithWayOut(store.status());
   store_ = *std::move(store);
+  if (!snapshot.empty()) {
+    log::Info("snapshot read",
+              {{"file", snapshot}, {"keys", store_->Stats(clock_.Read()).table_slots_occupied}});
+  }
   return absl::OkStatus();
 }
 
@@ -231,7 +256,7 @@ void Server::Parts::WriteSnapshot() const {
   const std::string& path = config_.memory.snapshot;
   const absl::Status written = store_->WriteSnapshot(path, clock_.Read());
   if (!written.ok()) {
-    log::Error("snapshot not written", {{"file", path}, {"why", written.ToString()}});
+    log::Error("snapshot not written", {{"why", std::string(written.message())}});
   }
 }
 
@@ -247,7 +272,8 @@ void Server::Parts::Stop() {
   admin_.reset();
   loops_.Stop();
   gateway_.reset();
-  if (store_ != nullptr && !config_.memory.snapshot.empty()) WriteSnapshot();
+  // A start that failed has counted nothing.
+  if (started_ && !config_.memory.snapshot.empty()) WriteSnapshot();
 }
 
 std::string Server::Parts::gateway_address() const {

@@ -301,7 +301,46 @@ class Operation(unittest.TestCase):
             damaged = subprocess.run([f"{BIN}/sluice", "serve", "--config", os.path.join(folder, "sluice.yaml")],
                                      capture_output=True, text=True, timeout=20)
             self.assertEqual(damaged.returncode, 2)
-            self.assertIn("quotas.snapshot", damaged.stderr)
+            self.assertRegex(damaged.stderr, "quotas.snapshot.*; move the file away to start with empty counters")
+
+    def test_a_snapshot_belongs_to_one_process_at_a_time(self):
+        quota = ("store: { memory: { snapshot: quotas.snapshot } }\n"
+                 "rules: [{ name: quota, key: api_key, limit: 2/year, algorithm: calendar, time_zone: UTC }]")
+        with tempfile.TemporaryDirectory() as folder:
+            first = Sluice(settings(1, quota), folder)
+            try:
+                self.assertEqual(ask(first.port)[0], 502)
+                second = subprocess.run([f"{BIN}/sluice", "serve", "--config", os.path.join(folder, "sluice.yaml")],
+                                        capture_output=True, text=True, timeout=20)
+                self.assertEqual(second.returncode, 2)
+                self.assertIn(f"quotas.snapshot is in use by process {first.process.pid}", second.stderr)
+            finally:
+                self.assertEqual(first.stop(), 0)
+
+    def test_a_snapshot_that_cannot_be_kept_is_told_at_the_start(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "sluice.yaml")
+            with open(path, "w") as file:
+                file.write(settings(1, "store: { memory: { snapshot: missing/quotas.snapshot } }\nrules: []"))
+            run = subprocess.run([f"{BIN}/sluice", "serve", path], capture_output=True, text=True, timeout=20)
+            self.assertEqual(run.returncode, 2)
+            self.assertRegex(run.stderr, "cannot keep a snapshot at .*missing/quotas.snapshot: .*No such file or directory")
+
+    def test_a_start_that_fails_leaves_the_snapshot_alone(self):
+        quota = ("store: { memory: { snapshot: quotas.snapshot } }\n"
+                 "rules: [{ name: quota, key: api_key, limit: 2/year, algorithm: calendar, time_zone: UTC }]")
+        with gateway("rules: []") as (other, _), tempfile.TemporaryDirectory() as folder:
+            sluice = Sluice(settings(1, quota), folder)
+            self.assertEqual(ask(sluice.port)[0], 502)
+            self.assertEqual(sluice.stop(), 0)
+            snapshot = os.path.join(folder, "quotas.snapshot")
+            before = os.stat(snapshot).st_mtime_ns
+            path = os.path.join(folder, "sluice.yaml")
+            with open(path, "w") as file:
+                file.write(settings(1, quota).replace('listen: "127.0.0.1:0", up', f'listen: "127.0.0.1:{other.port}", up'))
+            run = subprocess.run([f"{BIN}/sluice", "serve", "--config", path], capture_output=True, text=True, timeout=20)
+            self.assertEqual(run.returncode, 2)
+            self.assertEqual(os.stat(snapshot).st_mtime_ns, before)
 
     def test_shutdown_finishes_what_is_in_flight(self):
         with gateway("rules: []") as (sluice, _):
