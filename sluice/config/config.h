@@ -84,6 +84,8 @@ struct HeaderSettings {
   friend bool operator==(const HeaderSettings&, const HeaderSettings&) = default;
 };
 
+enum class BodyForm : std::uint8_t { kProblem, kJson };
+
 struct Config {
   std::optional<GatewaySettings> gateway;
   std::optional<AdminSettings> admin;
@@ -91,8 +93,9 @@ struct Config {
   Bounds bounds;
   LogSettings log;
   HeaderSettings headers;
-  std::uint32_t threads = 0;  // 0: one for each core
-  std::string node_name;      // `node: { name }`; empty: none
+  BodyForm body = BodyForm::kProblem;  // of denials
+  std::uint32_t threads = 0;           // 0: one for each core
+  std::string node_name;               // `node: { name }`; empty: none
   std::shared_ptr<const RuleSet> rules;
 };
 

@@ -90,7 +90,7 @@ limits:
   slots: 9
 log: { level: warning, format: json }
 headers: [none]
-body: problem
+body: json
 threads: 2
 node: { name: n1, region: eu }
 )",
@@ -119,6 +119,7 @@ node: { name: n1, region: eu }
                                    .slots = 9}));
   EXPECT_EQ(config.log, (LogSettings{log::Level::kWarning, log::Format::kJson}));
   EXPECT_EQ(config.headers, HeaderSettings{.draft_11 = false});
+  EXPECT_EQ(config.body, BodyForm::kJson);
   EXPECT_EQ(config.threads, 2u);
   EXPECT_EQ(config.node_name, "n1");
   EXPECT_EQ(config.rules->options().region, "eu");
@@ -148,7 +149,7 @@ store: { memory: { max_keys: 0, snapshot_every: 1s }, redis: {} }
 limits: { header_bytes: 10, conections: 5 }
 log: { level: verbose, format: text }
 headers: [draft-11, none, draft-06, x-delta, x-epoch, draft-07, draft-11, github]
-body: json
+body: xml
 threads: 0
 rls: {}
 apis: {}
@@ -176,7 +177,7 @@ apis: {}
             "10:65 `headers` has `draft-11` twice\n"
             "10:75 `headers` must be one of draft-11, draft-07, draft-06, envoy, x-delta, x-epoch, "
             "none; got `github`\n"
-            "11:7 `body: json` is known, but not in this version = this version has problem\n"
+            "11:7 `body` must be one of problem, json; got `xml`\n"
             "12:10 `threads` must be at least 1, got 0\n"
             "13:1 `rls` is known, but not in this version = leave it out\n"
             "14:1 unknown field `apis` = the file has node, attributes, identity, plans, gateway, "

@@ -269,8 +269,11 @@ void ReadSettings(Fields& root, const std::string& base_dir, Config& config) {
   if (const auto value = root.Take("limits")) ReadBounds(*value, config.bounds);
   if (const auto value = root.Take("log")) ReadLog(*value, config.log);
   if (const auto value = root.Take("headers")) ReadHeaders(*value, config.headers);
-  static constexpr std::array<Value::Word<bool>, 1> kBodies = {{{"problem", true}}};
-  if (const auto value = root.Take("body")) static_cast<void>(value->OneOf(kBodies, {"json"}));
+  static constexpr std::array<Value::Word<BodyForm>, 2> kBodies = {
+      {{"problem", BodyForm::kProblem}, {"json", BodyForm::kJson}}};
+  if (const auto value = root.Take("body")) {
+    config.body = value->OneOf(kBodies).value_or(config.body);
+  }
   if (const auto value = root.Take("threads")) {
     config.threads = static_cast<std::uint32_t>(value->Integer(1, 1024).value_or(1));
   }

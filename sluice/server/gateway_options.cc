@@ -19,6 +19,8 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config) {
   options.idle_upstream_connections = config.bounds.idle_upstream_connections;
   options.header_bytes = config.bounds.header_bytes;
   options.header_fields = config.bounds.header_fields;
+  options.body = config.body == config::BodyForm::kJson ? transport::BodyForm::kJson
+                                                        : transport::BodyForm::kProblem;
   options.headers = {.draft_11 = config.headers.draft_11,
                      .draft_07 = config.headers.draft_07,
                      .draft_06 = config.headers.draft_06,

@@ -230,6 +230,7 @@ void Server::Parts::WarnOfChangesForTheNextStart(const config::Config& next) con
       {"store.memory", next.memory != config_.memory},
       {"limits", next.bounds != config_.bounds},
       {"headers", next.headers != config_.headers},
+      {"body", next.body != config_.body},
       {"threads", next.threads != config_.threads},
       {"node.name", next.node_name != config_.node_name}};
   for (const auto& [name, changed] : settings) {

@@ -11,29 +11,37 @@
 namespace sluice::transport {
 namespace {
 
-// A kind of denial, and how its body begins.
+// A kind of denial, and how its body begins in either form.
 struct Kind {
   int status;
-  std::string_view members;
+  std::string_view problem;
+  std::string_view plain;
 };
 
 Kind KindOf(Answer answer) {
   switch (answer) {
     case Answer::kMissingIdentity:
-      return {401, R"({"type":"urn:sluice:problem:missing-identity",)"
-                   R"("title":"Missing identity","status":401)"};
+      return {401,
+              R"({"type":"urn:sluice:problem:missing-identity",)"
+              R"("title":"Missing identity","status":401)",
+              R"({"error":"missing_identity")"};
     case Answer::kDenied:
-      return {403, R"({"type":"urn:sluice:problem:denied","title":"Denied","status":403)"};
+      return {403, R"({"type":"urn:sluice:problem:denied","title":"Denied","status":403)",
+              R"({"error":"denied")"};
     case Answer::kNeverPasses:
-      return {422, R"({"type":"urn:sluice:problem:cost-above-limit",)"
-                   R"("title":"The cost can never be met","status":422)"};
+      return {422,
+              R"({"type":"urn:sluice:problem:cost-above-limit",)"
+              R"("title":"The cost can never be met","status":422)",
+              R"({"error":"cost_above_limit")"};
     case Answer::kLimited:
     case Answer::kAllowed:
     case Answer::kDelayed:
       break;
   }
-  return {429, R"({"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",)"
-               R"("title":"Quota exceeded","status":429)"};
+  return {429,
+          R"({"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",)"
+          R"("title":"Quota exceeded","status":429)",
+          R"({"error":"rate_limited")"};
 }
 
 // Whether the rule's numbers are the caller's own business.
@@ -103,7 +111,25 @@ void AppendDetail(const Outcome& outcome, const RuleResult& shown, std::string* 
   AppendLimitedDetail(outcome, shown, out);
 }
 
+// The members that both forms have.
+void AppendNumbers(const Outcome& outcome, std::string* out) {
+  if (outcome.answer == Answer::kLimited && outcome.retry_after != kNever &&
+      outcome.retry_after != kUnknown) {
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(outcome.retry_after);
+    out->append(",\"retry_after_ms\":");
+    net::AppendNumber(static_cast<std::size_t>(wait.count()), out);
+  }
+  const RuleResult* shown = outcome.decisive_result();
+  if (outcome.answer == Answer::kNeverPasses && shown != nullptr && NumbersShown(*shown->rule)) {
+    const Claim* claim = outcome.ClaimOf(*shown);
+    if (claim == nullptr) return;
+    out->append(",\"max_cost\":");
+    net::AppendNumber(CapacityOf(*claim->limit), out);
+  }
+}
+
 void AppendViolatedPolicies(const Outcome& outcome, std::string* out) {
+  if (outcome.answer != Answer::kLimited && outcome.answer != Answer::kNeverPasses) return;
   bool first = true;
   for (const RuleResult& result : outcome.results) {
     const bool told = result.claim >= 0 && outcome.Violated(result) && !result.rule->hide &&
@@ -118,32 +144,28 @@ void AppendViolatedPolicies(const Outcome& outcome, std::string* out) {
 
 }  // namespace
 
+std::string_view ContentTypeOf(BodyForm form) {
+  return form == BodyForm::kProblem ? "application/problem+json" : "application/json";
+}
+
 int DenialStatus(const Outcome& outcome) { return KindOf(outcome.answer).status; }
 
-void AppendDenialBody(const Outcome& outcome, std::string* out) {
+void AppendDenialBody(const Outcome& outcome, BodyForm form, std::string* out) {
+  const bool problem = form == BodyForm::kProblem;
+  const Kind kind = KindOf(outcome.answer);
   const RuleResult* shown = outcome.decisive_result();
-  out->append(KindOf(outcome.answer).members);
+  out->append(problem ? kind.problem : kind.plain);
   if (shown != nullptr) {
-    out->append(",\"detail\":\"");
+    out->append(problem ? R"(,"detail":")" : R"(,"message":")");
     AppendDetail(outcome, *shown, out);
     out->push_back('"');
   }
-  if (outcome.answer == Answer::kLimited) {
-    if (outcome.retry_after != kNever && outcome.retry_after != kUnknown) {
-      const auto wait = std::chrono::ceil<std::chrono::milliseconds>(outcome.retry_after);
-      out->append(",\"retry_after_ms\":");
-      net::AppendNumber(static_cast<std::size_t>(wait.count()), out);
-    }
-    AppendViolatedPolicies(outcome, out);
+  if (!problem && shown != nullptr && !shown->rule->hide) {
+    out->append(R"(,"rule":)");
+    net::AppendJsonString(shown->rule->name, out);
   }
-  if (outcome.answer == Answer::kNeverPasses && shown != nullptr && NumbersShown(*shown->rule)) {
-    const Claim* claim = outcome.ClaimOf(*shown);
-    if (claim != nullptr) {
-      out->append(",\"max_cost\":");
-      net::AppendNumber(CapacityOf(*claim->limit), out);
-    }
-    AppendViolatedPolicies(outcome, out);
-  }
+  AppendNumbers(outcome, out);
+  if (problem) AppendViolatedPolicies(outcome, out);
   out->append("}\n");
 }
 

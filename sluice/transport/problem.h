@@ -1,31 +1,47 @@
-// What a denied client reads: an application/problem+json body (RFC 9457) and the status it goes
-// with. The same for every HTTP door.
+// What a denied client reads: the status, the body in the form that was chosen, and the header
+// fields that go with it. The same for every HTTP door.
 //
-//   429  a limit is reached            type ...#quota-exceeded; retry_after_ms, violated-policies
-//   401  no identity to count under    names what is missing
-//   403  a rule with `deny: true`
-//   422  the cost can never be met     the ceiling in `max_cost`
+//   status  error              when
+//   429     rate_limited       a limit is reached: come back after retry_after_ms
+//   401     missing_identity   no identity to count under: names what is missing
+//   403     denied             a rule with `deny: true`
+//   422     cost_above_limit   the cost can never be met: the ceiling is max_cost
+//
+// As application/problem+json (RFC 9457); a 429 is of the type that draft-11 registers:
 //
 //   {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",
 //    "title":"Quota exceeded","status":429,
 //    "detail":"Rule \"api\" allows 100 in 60 s. Try again in 3 s.",
 //    "retry_after_ms":2400,"violated-policies":["api"]}
 //
-// `detail` says what to do next; a rule's own `message` replaces it. A rule that also counts
-// others' traffic is named without its numbers; one marked `hide` is not named.
+// As plain JSON:
+//
+//   {"error":"rate_limited","message":"Rule \"api\" allows 100 in 60 s. Try again in 3 s.",
+//    "rule":"api","retry_after_ms":2400}
+//
+// `detail` and `message` are the same sentence and say what to do next; a rule's own `message`
+// replaces it. `rule` is the one that the sentence is about; violated-policies are all that deny. A
+// rule that also counts others' traffic is named without its numbers; one marked `hide` is not
+// named. A member of which nothing is known is left out.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "sluice/limiter/outcome.h"
 
 namespace sluice::transport {
 
+enum class BodyForm : std::uint8_t { kProblem, kJson };
+
+[[nodiscard]] std::string_view ContentTypeOf(BodyForm form);
+
 // The status for an outcome that is not allowed.
 [[nodiscard]] int DenialStatus(const Outcome& outcome);
 
 // Appends the body for such an outcome. Names, messages and labels may hold any bytes.
-void AppendDenialBody(const Outcome& outcome, std::string* out);
+void AppendDenialBody(const Outcome& outcome, BodyForm form, std::string* out);
 
 // Appends the lines that go with it, apart from RateLimit: Retry-After, Cache-Control: no-store,
 // and for a 401 the challenge that RFC 9110 (11.6.1) asks for.

@@ -42,9 +42,9 @@ class DenialTest : public ::testing::Test {
     }
     return outcome_;
   }
-  static std::string Body(const Outcome& outcome) {
+  static std::string Body(const Outcome& outcome, BodyForm form = BodyForm::kProblem) {
     std::string body;
-    AppendDenialBody(outcome, &body);
+    AppendDenialBody(outcome, form, &body);
     return body;
   }
   static std::string Fields(const Outcome& outcome) {
@@ -105,6 +105,36 @@ TEST_F(DenialTest, OthersTrafficIsToldByNameAndHiddenRulesNotAtAll) {
   body = Body(Denied(Answer::kLimited, 1s));
   EXPECT_THAT(body, Not(HasSubstr("api")));
   EXPECT_THAT(body, HasSubstr("Try again in 1 s."));
+}
+
+TEST_F(DenialTest, PlainJsonSaysTheSameInFewerWords) {
+  constexpr BodyForm kJson = BodyForm::kJson;
+  EXPECT_EQ(ContentTypeOf(kJson), "application/json");
+  EXPECT_EQ(ContentTypeOf(BodyForm::kProblem), "application/problem+json");
+  EXPECT_EQ(Body(Denied(Answer::kLimited, 2400ms + 1ns), kJson),
+            "{\"error\":\"rate_limited\","
+            "\"message\":\"Rule \\\"api\\\" allows 100 in 60 s. Try again in 3 s.\","
+            "\"rule\":\"api\",\"retry_after_ms\":2401}\n");
+  EXPECT_EQ(Body(Denied(Answer::kMissingIdentity, 0s), kJson),
+            "{\"error\":\"missing_identity\","
+            "\"message\":\"This request needs `api_key`: send it exactly once.\","
+            "\"rule\":\"api\"}\n");
+  EXPECT_THAT(Body(Denied(Answer::kDenied, 0s), kJson), HasSubstr("{\"error\":\"denied\","));
+  const std::string never = Body(Denied(Answer::kNeverPasses, kNever), kJson);
+  EXPECT_THAT(never, HasSubstr("{\"error\":\"cost_above_limit\","));
+  EXPECT_THAT(never, HasSubstr(",\"max_cost\":100}"));
+}
+
+TEST_F(DenialTest, PlainJsonKeepsWhatIsHiddenAndTellsARulesOwnMessage) {
+  rule_.message = "Ask \"sales\" for more.";
+  EXPECT_EQ(Body(Denied(Answer::kLimited, kUnknown), BodyForm::kJson),
+            "{\"error\":\"rate_limited\",\"message\":\"Ask \\\"sales\\\" for more.\","
+            "\"rule\":\"api\"}\n");
+  rule_.hide = true;
+  rule_.message = "";
+  EXPECT_EQ(Body(Denied(Answer::kLimited, 1s), BodyForm::kJson),
+            "{\"error\":\"rate_limited\",\"message\":\"Too many requests. Try again in 1 s.\","
+            "\"retry_after_ms\":1000}\n");
 }
 
 }  // namespace

@@ -80,6 +80,19 @@ TEST_F(GatewayTest, SaysWhatKindOfDenialItIs) {
   EXPECT_EQ(orders_->requests(), 0U);
 }
 
+TEST_F(GatewayTest, DeniesInPlainJsonWhereItIsToldTo) {
+  options_.body = transport::BodyForm::kJson;
+  StartWithOrders({MakeRule("api", HeaderSource("K"), Bucket(1, 1s, 1))});
+  EXPECT_EQ(Get("/v1/orders").status, 200);
+  const RawResponse denied = Get("/v1/orders");
+  EXPECT_EQ(denied.status, 429);
+  EXPECT_EQ(denied.Field("Content-Type"), "application/json");
+  EXPECT_EQ(denied.body,
+            "{\"error\":\"rate_limited\","
+            "\"message\":\"Rule \\\"api\\\" allows 1 in 1 s. Try again in 1 s.\","
+            "\"rule\":\"api\",\"retry_after_ms\":1000}\n");
+}
+
 TEST_F(GatewayTest, OthersTrafficStaysPrivate) {
   Rule all = MakeRule("everybody", GlobalSource(), Window(1, 1min));
   StartWithOrders({all});

@@ -177,9 +177,9 @@ void GatewaySession::KeepSlots() {
 
 Task<bool> GatewaySession::Deny() {
   denial_.status = transport::DenialStatus(outcome_);
-  denial_.content_type = "application/problem+json";
+  denial_.content_type = transport::ContentTypeOf(parts_.options.body);
   denial_.body.clear();
-  transport::AppendDenialBody(outcome_, &denial_.body);
+  transport::AppendDenialBody(outcome_, parts_.options.body, &denial_.body);
   denial_.more_fields.clear();
   transport::AppendDenialFields(outcome_, &denial_.more_fields);
   parts_.fields.Append(outcome_, &denial_.more_fields);
