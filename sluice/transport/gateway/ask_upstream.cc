@@ -3,6 +3,7 @@
 
 #include "sluice/net/http1_body.h"
 #include "sluice/transport/gateway/session.h"
+#include "sluice/transport/gateway/upgrade.h"
 
 namespace sluice::gateway {
 namespace {
@@ -159,9 +160,10 @@ Task<GatewaySession::Failure> GatewaySession::ReadAnswerHead() {
     if (state == Http1Stream::HeadState::kBad) co_return Failure::kBadAnswer;
     const net::HeadProblem problem =
         net::ParseResponseHead(upstream_->head_bytes(), to_head(), &answer_);
-    // Nobody asked for another protocol: Upgrade is not passed on.
-    if (!problem.ok() || answer_.status == 101) co_return Failure::kBadAnswer;
-    answered_ = answer_.status >= 200;
+    if (!problem.ok()) co_return Failure::kBadAnswer;
+    const bool changes = answer_.status == 101;
+    if (changes && !ChangesAsAsked(answer_, upgrade_)) co_return Failure::kBadAnswer;
+    answered_ = changes || answer_.status >= 200;
     if (answered_) co_return Failure::kNone;
     const bool passed = co_await PassInterim();
     if (!passed) co_return Failure::kClientLeft;

@@ -11,6 +11,8 @@ using net::FieldId;
 using net::MessageHead;
 using Kind = net::BodyFraming::Kind;
 
+constexpr std::string_view kConnectionUpgrade = "Connection: Upgrade\r\n";
+
 bool BelongsToConnection(FieldId id) {
   switch (id) {
     case FieldId::connection:
@@ -44,10 +46,20 @@ void CopyFields(const MessageHead& head, std::string* out, const Drop& drop) {
   if (run != nullptr) out->append(run, end);
 }
 
+void AppendUpgrade(const MessageHead& head, std::string* out) {
+  bool any = false;
+  for (const net::Field& field : head.fields) {
+    if (field.id != FieldId::upgrade) continue;
+    net::AppendField("Upgrade", field.value, out);
+    any = true;
+  }
+  if (any) out->append(kConnectionUpgrade);
+}
+
 }  // namespace
 
 void AppendUpstreamHead(const net::RequestHead& head, const Hop& hop, std::string_view default_host,
-                        std::string* out) {
+                        std::string_view upgrade, std::string* out) {
   out->append(head.method);
   out->push_back(' ');
   out->append(head.path);
@@ -69,6 +81,10 @@ void AppendUpstreamHead(const net::RequestHead& head, const Hop& hop, std::strin
     out->insert(fields_begin, line);
   }
   if (head.framing.kind == Kind::kChunked) out->append("Transfer-Encoding: chunked\r\n");
+  if (!upgrade.empty()) {
+    out->append(kConnectionUpgrade);
+    net::AppendField("Upgrade", upgrade, out);
+  }
   forwarding.Append(out);
   out->append("\r\n");
 }
@@ -92,12 +108,14 @@ void AppendClientHead(const net::ResponseHead& head, const ClientHead& how,
   out->append("\r\n");
   upstream_limits->Clear();
   CopyFields(head, out, [&](const net::Field& field) {
-    // RFC 9110 (8.6): no Content-Length in a 204.
-    if (field.id == FieldId::content_length) return head.status == 204;
+    // RFC 9110 (8.6): no Content-Length in a 1xx or 204.
+    if (field.id == FieldId::content_length) return head.status < 200 || head.status == 204;
     return limit_fields.Take(field.name, field.value, upstream_limits) ||
            EqualsIgnoringCase(field.name, kRequestIdField);
   });
   net::AppendField(kRequestIdField, how.request_id, out);
+  // RFC 9110 (15.2.2, 15.5.22): these two are nothing without it.
+  if (head.status == 101 || head.status == 426) AppendUpgrade(head, out);
   if (SentInChunks(head, how)) out->append("Transfer-Encoding: chunked\r\n");
   if (!how.keep_alive) {
     out->append("Connection: close\r\n");

@@ -23,9 +23,10 @@
 namespace sluice::gateway {
 
 // Appends the head of the request to the upstream. `hop` is how it came here; `default_host` stands
-// in where HTTP/1.0 names none. Expect is left out: the gateway itself tells the client to go on.
+// in where HTTP/1.0 names none; `upgrade` names the protocols to change to, and is mostly empty.
+// Expect is left out: the gateway itself tells the client to go on.
 void AppendUpstreamHead(const net::RequestHead& head, const Hop& hop, std::string_view default_host,
-                        std::string* out);
+                        std::string_view upgrade, std::string* out);
 
 // How the answer goes on to the client.
 struct ClientHead {
@@ -35,7 +36,8 @@ struct ClientHead {
 };
 
 // Appends status line and fields but not the empty line: more may follow. What the upstream said in
-// fields that `limit_fields` writes, too, goes into `*upstream_limits` instead.
+// fields that `limit_fields` writes, too, goes into `*upstream_limits` instead. A 101 and a 426
+// keep Upgrade.
 void AppendClientHead(const net::ResponseHead& head, const ClientHead& how,
                       const transport::RateLimitFields& limit_fields,
                       transport::UpstreamLimits* upstream_limits, std::string* out);

@@ -11,12 +11,12 @@ namespace {
 using transport::UpstreamLimits;
 
 // The lines of forwarding.h from X-Forwarded-For on are left out here: forwarding_test.cc has them.
-std::string Upstream(const std::string& bytes) {
+std::string Upstream(const std::string& bytes, std::string_view upgrade = {}) {
   net::RequestHead head;
   const net::HeadProblem problem = net::ParseRequestHead(bytes, &head);
   EXPECT_TRUE(problem.ok()) << problem.reason;
   std::string out;
-  AppendUpstreamHead(head, {.peer = "10.0.0.1"}, "up:9000", &out);
+  AppendUpstreamHead(head, {.peer = "10.0.0.1"}, "up:9000", upgrade, &out);
   EXPECT_TRUE(out.ends_with("\r\n\r\n"));
   return out.substr(0, out.find("X-Forwarded-For: 10.0.0.1\r\n"));
 }
@@ -54,6 +54,28 @@ TEST(UpstreamHeadTest, KeepsWhatIsMeantForTheUpstream) {
        "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n"},
   };
   for (const auto& row : rows) EXPECT_EQ(Upstream(row.request), row.upstream) << row.what;
+}
+
+TEST(UpstreamHeadTest, AsksForTheProtocolsThatMayBeAskedFor) {
+  const std::string request =
+      "GET / HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgrade, X-A\r\nX-A: 1\r\n"
+      "Upgrade: h2c, websocket\r\nSec-WebSocket-Version: 13\r\n\r\n";
+  const std::string kept = "GET / HTTP/1.1\r\nHost: h\r\nSec-WebSocket-Version: 13\r\n";
+  EXPECT_EQ(Upstream(request, "websocket"), kept + "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+  EXPECT_EQ(Upstream(request), kept);
+}
+
+TEST(ClientHeadTest, SaysToWhichProtocolItChanges) {
+  UpstreamLimits limits;
+  const std::string fields = "Connection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 3\r\n";
+  EXPECT_EQ(Client("HTTP/1.1 101 Yes\r\n" + fields + "\r\n", {}, &limits),
+            "HTTP/1.1 101 Yes\r\nX-Request-Id: 7\r\nUpgrade: websocket\r\n"
+            "Connection: Upgrade\r\n");
+  EXPECT_EQ(Client("HTTP/1.1 426 No\r\n" + fields + "\r\n", {.keep_alive = false}, &limits),
+            "HTTP/1.1 426 No\r\nContent-Length: 3\r\nX-Request-Id: 7\r\nUpgrade: websocket\r\n"
+            "Connection: Upgrade\r\nConnection: close\r\n");
+  EXPECT_EQ(Client("HTTP/1.1 426 No\r\nContent-Length: 0\r\n\r\n", {}, &limits),
+            "HTTP/1.1 426 No\r\nContent-Length: 0\r\nX-Request-Id: 7\r\n");
 }
 
 TEST(ClientHeadTest, SaysWhatTheClientNeedsToKnow) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "sluice/base/time.h"
 #include "sluice/net/address.h"
@@ -27,6 +28,13 @@ struct GatewayOptions {
   Duration body_timeout = std::chrono::seconds(30);  // for a body's next content; to skip all of it
   Duration write_timeout = std::chrono::seconds(60);          // for a client that reads nothing
   Duration upstream_idle_timeout = std::chrono::seconds(30);  // of a kept upstream connection
+
+  // Of a connection that changed its protocol: nothing passes in either direction. Once one side
+  // has said all, response_timeout if that is shorter.
+  Duration tunnel_idle_timeout = std::chrono::hours(1);
+
+  // Protocols that a client may change to (upgrade.h): names in lower case, without versions.
+  std::vector<std::string> upgrades = {"websocket"};
 
   // Bounds, of all loops together; each loop has its even share.
   std::size_t connections = 10'000;          // of clients

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sluice/net/await.h"
+#include "sluice/transport/gateway/upgrade.h"
 #include "sluice/transport/problem.h"
 
 namespace sluice::gateway {
@@ -61,9 +62,7 @@ class GatewaySession::RequestScope {
   ~RequestScope() {
     session_.slow_alarm_.Clear();
     session_.renew_alarm_.Clear();
-    if (std::exchange(session_.watching_, false)) {
-      session_.loop().hangups().Unwatch(session_.stream().socket().native_handle());
-    }
+    session_.UnwatchClient();
     if (session_.left_)
       session_.parts_.counters.client_left.fetch_add(1, std::memory_order_relaxed);
     session_.parts_.limiter.Finish(session_.outcome_);
@@ -83,7 +82,8 @@ GatewaySession::GatewaySession(net::EventLoop& loop, net::Socket socket, LoopPar
       slow_alarm_(*this, loop.deadlines()),
       write_alarm_(*this, loop.deadlines()),
       send_alarm_(*this, loop.deadlines()),
-      renew_alarm_(*this, loop.deadlines()) {}
+      renew_alarm_(*this, loop.deadlines()),
+      tunnel_alarm_(*this, loop.deadlines()) {}
 
 void GatewaySession::EndNow() {
   left_ = true;
@@ -98,6 +98,11 @@ void GatewaySession::WatchClient() {
   loop().hangups().Watch(stream().socket().native_handle(), *this);
 }
 
+void GatewaySession::UnwatchClient() {
+  if (!std::exchange(watching_, false)) return;
+  loop().hangups().Unwatch(stream().socket().native_handle());
+}
+
 void GatewaySession::RenewSlots() {
   parts_.limiter.Renew(outcome_);
   renew_alarm_.Set(renew_every_);
@@ -107,6 +112,11 @@ Task<bool> GatewaySession::ServeRequest() {
   ReadHop();
   if (const PathError error = CheckPath(); error != PathError::kNone) {
     co_return co_await Refuse(net::ProblemAnswer(400, ToString(error)));
+  }
+  ReadUpgrade(head(), parts_.options.upgrades, &upgrade_);
+  if (!upgrade_.empty() && head().framing.has_body()) {
+    // It would have to be read to the end before the other protocol begins; nobody sends one.
+    co_return co_await Refuse(net::ProblemAnswer(400, "a request for an upgrade has a body"));
   }
   Decide();
   const RequestScope scope(*this);
@@ -201,13 +211,17 @@ Task<bool> GatewaySession::Forward() {
   retryable_ = !head().framing.has_body() && IsIdempotent(head().method);
   in_chunks_ = head().framing.kind == net::BodyFraming::Kind::kChunked;
   out_.clear();
-  AppendUpstreamHead(head(), hop_, parts_.upstream_name, &out_);
+  AppendUpstreamHead(head(), hop_, parts_.upstream_name, upgrade_, &out_);
 
   const bool entered = co_await parts_.pool.Enter(place_, parts_.options.connect_timeout);
   if (!entered) co_return co_await AnswerFailure(left_ ? Failure::kClientLeft : Failure::kBusy);
   const Failure failure = co_await AskUpstream();
   bool again = false;
-  if (failure == Failure::kNone) again = co_await Deliver();
+  if (failure == Failure::kNone && answer_.status == 101) {
+    co_await Tunnel();
+  } else if (failure == Failure::kNone) {
+    again = co_await Deliver();
+  }
   co_await StopPump();
   upstream_.reset();
   parts_.pool.Leave();

@@ -13,6 +13,10 @@
 // Bodies stream in both directions at once, 64 KiB each in memory at most: who sends waits for who
 // reads. A small request or answer leaves in one write. In steady state nothing is allocated.
 //
+// A request that asks for another protocol (upgrade.h) is decided on as any other. When the
+// upstream agrees (101) the two connections are joined, byte by byte, until both sides have said
+// all or one is gone; the request, its slots and its place in the pool last as long.
+//
 // A request without a body and with an idempotent method (RFC 9110, 9.2.2) that met a kept
 // connection which had died is sent once more, on a new one, unless a byte of an answer has come.
 //
@@ -110,6 +114,10 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   [[nodiscard]] Failure WhyEnded() const;
   net::Task<bool> PassInterim();
 
+  net::Task<void> Tunnel();
+  net::Task<void> Carry(net::Http1Stream& from, net::Http1Stream& to);
+  void EndTunnel();
+
   net::Task<bool> Deliver();
   net::Task<bool> WritePart(const net::Http1Stream::BodyPart& part, bool in_chunks);
   net::Task<bool> WriteToClient(std::string_view first, std::string_view second = {},
@@ -117,6 +125,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
 
   void OnSendTimeout();
   void WatchClient();
+  void UnwatchClient();
   void OnHangup() override { EndNow(); }
   void EndNow();
   void RenewSlots();
@@ -125,7 +134,8 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   IpAddress peer_address_;
   std::string peer_text_;
   std::string request_id_;
-  Hop hop_;                            // views of these two
+  Hop hop_;              // views of these two
+  std::string upgrade_;  // the protocols that the upstream may change to; mostly empty
   std::vector<sluice::Field> fields_;  // of the request, as the engine wants them
   std::vector<char> path_buffer_;
   Outcome outcome_;
@@ -148,12 +158,14 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
 
   net::Timer hold_timer_;
   // The request takes long: watch the client. The client does not read. The upstream does not take
-  // the body. The slots need renewal.
+  // the body. The slots need renewal. Nothing passes the tunnel.
   net::Alarm<GatewaySession, &GatewaySession::WatchClient> slow_alarm_;
   net::Alarm<GatewaySession, &GatewaySession::EndNow> write_alarm_;
   net::Alarm<GatewaySession, &GatewaySession::OnSendTimeout> send_alarm_;
   net::Alarm<GatewaySession, &GatewaySession::RenewSlots> renew_alarm_;
+  net::Alarm<GatewaySession, &GatewaySession::EndTunnel> tunnel_alarm_;
   Duration renew_every_{0};
+  Duration tunnel_patience_{0};
 };
 
 }  // namespace sluice::gateway

@@ -1,0 +1,71 @@
+// After a 101: the client's and the upstream's connection as one.
+#include <algorithm>
+
+#include "sluice/transport/gateway/session.h"
+
+namespace sluice::gateway {
+
+using net::Http1Stream;
+using net::Task;
+
+// Nothing is read ahead of what was written: each direction holds one buffer's worth. What came
+// behind the request's or the answer's head is in the buffers already, and goes first.
+Task<void> GatewaySession::Tunnel() {
+  out_.clear();
+  AppendClientHead(answer_, {.request_id = request_id_}, parts_.fields, &upstream_limits_, &out_);
+  parts_.fields.Append(outcome_, upstream_limits_, &out_);
+  out_.append("\r\n");
+  // From here on a client that has said all is not one that has left.
+  slow_alarm_.Clear();
+  UnwatchClient();
+  stream().EndHead();
+  upstream_->EndHead();
+  upstream_->Clear();
+  const bool told = co_await WriteToClient(out_);
+  if (!told) co_return;
+
+  tunnel_patience_ = parts_.options.tunnel_idle_timeout;
+  tunnel_alarm_.Set(tunnel_patience_);
+  Task<void> request = Carry(stream(), *upstream_);
+  co_await Carry(*upstream_, stream());
+  co_await std::move(request);
+  tunnel_alarm_.Clear();
+}
+
+// One direction, until its sender has said all or either connection is gone.
+Task<void> GatewaySession::Carry(Http1Stream& from, Http1Stream& to) {
+  net::ReadBuffer& buffer = from.buffer();
+  const bool to_client = &to == &stream();
+  while (true) {
+    if (buffer.empty()) {
+      const std::size_t size = co_await from.Read(buffer, Http1Stream::kBodyBytes);
+      if (size == 0) break;
+    }
+    tunnel_alarm_.Set(tunnel_patience_);
+    const bool written = co_await to.Write(buffer.view());
+    if (!written) {
+      // An upstream that takes no more may have said its last word before: that is still read.
+      if (to_client) EndTunnel();
+      co_return;
+    }
+    buffer.Clear();
+    tunnel_alarm_.Set(tunnel_patience_);
+  }
+  if (from.ended() || to_client) to.EndWriting();
+  if (!from.ended()) {
+    // Broken off. The client's last bytes from us may still be on their way, so that its
+    // connection is closed and not torn down; the other direction must not wait for it.
+    upstream_->Abort();
+    stream().CancelWait();
+    co_return;
+  }
+  tunnel_patience_ = std::min(tunnel_patience_, parts_.options.response_timeout);
+  tunnel_alarm_.Set(tunnel_patience_);
+}
+
+void GatewaySession::EndTunnel() {
+  upstream_->Abort();
+  stream().Abort();
+}
+
+}  // namespace sluice::gateway
