@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sluice/base/log.h"
 #include "sluice/base/time.h"
@@ -36,8 +37,11 @@ struct GatewaySettings {
   Duration write_timeout =
       std::chrono::seconds{60};  // for a client that reads nothing of its answer
   Duration upstream_idle_timeout =
-      std::chrono::seconds{30};               // of a kept connection to the upstream
-  Duration drain = std::chrono::seconds{10};  // at shutdown, for what is in flight
+      std::chrono::seconds{30};  // of a kept connection to the upstream
+  Duration tunnel_idle_timeout =
+      std::chrono::hours{1};  // of an upgraded connection through which nothing passes
+  std::vector<std::string> upgrades = {"websocket"};  // protocols in lower case (upgrades.h)
+  Duration drain = std::chrono::seconds{10};          // at shutdown, for what is in flight
   friend bool operator==(const GatewaySettings&, const GatewaySettings&) = default;
 };
 

@@ -1,5 +1,6 @@
 #include "sluice/config/load.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -76,6 +77,8 @@ gateway:
   body_timeout: 5s
   write_timeout: 6s
   upstream_idle_timeout: 7s
+  tunnel_idle_timeout: 8h
+  upgrades: [WebSocket, ssh]
   drain: 0
 admin: { listen: 127.0.0.1:0 }
 store:
@@ -105,6 +108,8 @@ node: { name: n1, region: eu }
                                              .body_timeout = 5s,
                                              .write_timeout = 6s,
                                              .upstream_idle_timeout = 7s,
+                                             .tunnel_idle_timeout = 8h,
+                                             .upgrades = {"websocket", "ssh"},
                                              .drain = 0s}));
   EXPECT_EQ(config.admin->listen, (Endpoint{"127.0.0.1", 0}));
   EXPECT_EQ(config.memory, (MemorySettings{.max_keys = 10'000'000,
@@ -188,6 +193,28 @@ TEST(LoadTest, SaysWhichPortsThereAre) {
   EXPECT_EQ(Complaints("gateway: { listen: \"127.0.0.1:80811\", upstream: \"http://a:90000\" }\n"),
             "1:20 `listen` must have a port up to 65535, got `127.0.0.1:80811`\n"
             "1:49 `upstream` must have a port from 1 to 65535, got `http://a:90000`\n");
+}
+
+TEST(LoadTest, ReadsUpgrades) {
+  const auto with = [](std::string_view upgrades) {
+    return fmt::format("gateway: {{ listen: a:1, upstream: http://a, upgrades: {} }}\n", upgrades);
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(Good("gateway: { listen: a:1, upstream: http://a }\n").gateway->upgrades,
+            Names{"websocket"});
+  EXPECT_EQ(Good(with("None")).gateway->upgrades, Names{});
+  EXPECT_EQ(Good(with("[ssh, WebSocket]")).gateway->upgrades, (Names{"ssh", "websocket"}));
+  EXPECT_EQ(Complaints(with("[websocket, H2C, ssh/2.0]")),
+            "1:67 `upgrades` can not have `H2C` = requests inside of it would be seen by no rule\n"
+            "1:72 `upgrades` must name a protocol without its version, got `ssh/2.0` = write for "
+            "example `websocket`\n");
+  EXPECT_EQ(
+      Complaints(with("[any]")),
+      "1:56 `upgrades` can not have `any` = requests inside of it would be seen by no rule\n");
+  EXPECT_EQ(Complaints(with("[none, websocket]")),
+            "1:55 `upgrades` has `none` beside others = leave one of the two out\n");
+  EXPECT_EQ(Complaints(with("[a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q]")),
+            "1:55 `upgrades` must have at most 16 protocols, got 17\n");
 }
 
 TEST(LoadTest, ReadsUpstreamsOfEveryForm) {

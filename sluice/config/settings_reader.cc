@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/config/upgrades.h"
+
 namespace sluice::config {
 namespace {
 
@@ -119,7 +121,9 @@ void ReadGateway(const Value& value, Config& config) {
   ReadTimeout(fields, "body_timeout", 1ms, gateway.body_timeout);
   ReadTimeout(fields, "write_timeout", 1ms, gateway.write_timeout);
   ReadTimeout(fields, "upstream_idle_timeout", 1ms, gateway.upstream_idle_timeout);
+  ReadTimeout(fields, "tunnel_idle_timeout", 1ms, gateway.tunnel_idle_timeout);
   ReadTimeout(fields, "drain", 0ms, gateway.drain);
+  if (const auto upgrades = fields.Take("upgrades")) gateway.upgrades = ReadUpgrades(*upgrades);
   fields.Later({"tls"});
   fields.Finish();
   config.gateway = std::move(gateway);

@@ -14,6 +14,8 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config) {
   options.body_timeout = settings.body_timeout;
   options.write_timeout = settings.write_timeout;
   options.upstream_idle_timeout = settings.upstream_idle_timeout;
+  options.tunnel_idle_timeout = settings.tunnel_idle_timeout;
+  options.upgrades = settings.upgrades;
   options.connections = config.bounds.connections;
   options.upstream_connections = config.bounds.upstream_connections;
   options.idle_upstream_connections = config.bounds.idle_upstream_connections;

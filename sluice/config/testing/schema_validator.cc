@@ -58,6 +58,7 @@ class Validator {
     if (value.is_object()) return ApplyToObject(value.as_object(), schema, keyword, rule, path);
     if (value.is_array()) {
       if (keyword == "minItems") return fail(std::ssize(value.as_array()) < rule.as_int64());
+      if (keyword == "maxItems") return fail(std::ssize(value.as_array()) > rule.as_int64());
       if (keyword == "items") return CheckItems(value.as_array(), rule.as_object(), path);
     }
     return KnownElsewhere(keyword) ? "" : "unknown keyword " + keyword;
@@ -140,9 +141,9 @@ class Validator {
 
   // Says something about values of another type.
   static bool KnownElsewhere(const std::string& keyword) {
-    for (const auto* known :
-         {"pattern", "minLength", "maxLength", "minimum", "maximum", "required", "properties",
-          "additionalProperties", "minProperties", "maxProperties", "minItems", "items"}) {
+    for (const auto* known : {"pattern", "minLength", "maxLength", "minimum", "maximum", "required",
+                              "properties", "additionalProperties", "minProperties",
+                              "maxProperties", "minItems", "maxItems", "items"}) {
       if (keyword == known) return true;
     }
     return false;
