@@ -256,7 +256,8 @@ TEST(LoadTest, ReadsARuleWithAllItsFields) {
     exempt: [{ path: /v1/health }, { ip: 127.0.0.1 }],
     key: [api_key, route, header.X-Org, cookie.sid, query.user, method, host, region, device],
     on_missing_key: ip, limit: 100/min, burst: 20, cost: { header: X-Cost, max: 10 },
-    charge_denied: true, mode: shadow, hide: true, message: "slow down")");
+    charge_denied: true, mode: shadow, hide: true, message: "slow down",
+    retry_jitter: 1m30s)");
   EXPECT_EQ(rule.match.methods, (std::vector<std::string>{"GET", "POST"}));
   ASSERT_EQ(rule.match.paths.size(), 2u);
   EXPECT_EQ(rule.match.paths[0].text(), "/v1/**");
@@ -283,6 +284,7 @@ TEST(LoadTest, ReadsARuleWithAllItsFields) {
   EXPECT_EQ(rule.mode, RuleMode::kShadow);
   EXPECT_TRUE(rule.hide);
   EXPECT_EQ(rule.message, "slow down");
+  EXPECT_EQ(rule.retry_jitter, 90s);
   ASSERT_EQ(rule.limits.size(), 1u);
   EXPECT_EQ(rule.limits[0].limit, Limit(*token_bucket::MakeLimit({100, 1min}, 20)));
 }
@@ -582,6 +584,20 @@ TEST(LoadTest, ACostThatCanNeverBeMetIsRefused) {
             "`cost` must be at least 1, got -1\n");
   EXPECT_EQ(RuleComplaints("key: ip, limit: 3/min, cost: { header: X-Cost }"),
             "`cost` needs `max` = so that no client can ask for more than you expect\n");
+}
+
+TEST(LoadTest, AJitterIsALengthOfTimeAndStandsOnARuleThatCounts) {
+  EXPECT_EQ(OneRule("key: ip, limit: 1/s").retry_jitter, 0s);
+  EXPECT_EQ(OneRule("key: ip, limit: 1/s, retry_jitter: 250ms").retry_jitter, 250ms);
+  EXPECT_EQ(Complaints("rules:\n"
+                       "  - { name: a, key: ip, limit: 1/s, retry_jitter: 5 }\n"
+                       "  - { name: b, key: ip, limit: 1/s, retry_jitter: 0 }\n"
+                       "  - { name: c, key: ip, limit: 1/s, retry_jitter: 25h }\n"
+                       "  - { name: d, deny: true, retry_jitter: 1s }\n"),
+            "2:51 `retry_jitter` must have a unit, got `5` = write for example `5s` or `5ms`\n"
+            "3:51 `retry_jitter` must be at least 1ms, got 0\n"
+            "4:51 `retry_jitter` must be at most 1d, got 25h\n"
+            "5:28 `retry_jitter` means nothing with `deny: true` = leave one of the two out\n");
 }
 
 TEST(LoadTest, NamesArePrintableAscii) {

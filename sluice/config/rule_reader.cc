@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <map>
 #include <string>
 #include <utility>
@@ -15,13 +16,16 @@
 namespace sluice::config {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::size_t kMaxNameBytes = 128;
 constexpr std::size_t kMaxMessageBytes = 1000;
 
 // Fields of a rule that counts; one with `deny: true` has none of them.
 constexpr std::string_view kCountingFields[] = {
-    "key",         "on_missing_key", "algorithm", "limit",     "burst",         "align", "offset",
-    "sub_windows", "queue",          "slot_ttl",  "time_zone", "charge_denied", "cost",  "plans"};
+    "key",       "on_missing_key", "algorithm",   "limit", "burst",
+    "align",     "offset",         "sub_windows", "queue", "slot_ttl",
+    "time_zone", "charge_denied",  "cost",        "plans", "retry_jitter"};
 
 std::string ReadName(Fields& fields) {
   const auto value = fields.Require("name");
@@ -151,6 +155,9 @@ void ReadCounting(Fields& fields, const RuleContext& context, Rule& rule) {
   if (const auto value = fields.Take("charge_denied")) {
     rule.charge_denied = value->Bool().value_or(false);
   }
+  if (const auto value = fields.Take("retry_jitter")) {
+    rule.retry_jitter = value->Length(1ms, 24h).value_or(Duration{0});
+  }
   AlgorithmOptions options = ReadAlgorithm(fields);
   const auto cost = fields.Take("cost");
   if (cost) rule.cost = ReadCost(*cost);
@@ -188,7 +195,7 @@ Rule ReadRule(Fields& fields, const RuleContext& context) {
   } else {
     ReadCounting(fields, context, rule);
   }
-  fields.Later({"block_for", "lease", "on_store_failure", "retry_jitter", "scope"});
+  fields.Later({"block_for", "lease", "on_store_failure", "scope"});
   fields.Finish();
   return rule;
 }

@@ -16,6 +16,7 @@
 
 #include "sluice/algorithm/limit.h"
 #include "sluice/base/ip.h"
+#include "sluice/base/time.h"
 #include "sluice/rule/path_pattern.h"
 #include "sluice/rule/source.h"
 
@@ -76,6 +77,7 @@ struct Rule {
   RuleMode mode = RuleMode::kEnforce;
   bool hide = false;              // clients are not told of it
   std::string message;            // for the denied client; empty: a default
+  Duration retry_jitter{0};       // at most so much is added to the wait that it is told
   std::vector<RuleLimit> limits;  // [0] is the rule's own; empty exactly when `deny`
 
   // A caller sees its own traffic alone: some part of the key names the caller. Rules keyed

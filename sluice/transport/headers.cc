@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "sluice/net/http1_answer.h"
+#include "sluice/transport/told_wait.h"
 
 namespace sluice::transport {
 namespace {
@@ -83,7 +84,7 @@ std::optional<std::uint64_t> CeilSeconds(Duration wait) {
 
 std::optional<std::uint64_t> RetryAfterSeconds(const Outcome& outcome) {
   if (outcome.answer != Answer::kLimited) return std::nullopt;
-  const std::optional<std::uint64_t> wait = CeilSeconds(outcome.retry_after);
+  const std::optional<std::uint64_t> wait = CeilSeconds(ToldWait(outcome));
   return wait ? std::max<std::uint64_t>(*wait, 1) : wait;
 }
 
@@ -177,7 +178,7 @@ std::optional<RateLimitFields::One> RateLimitFields::SelectOne(const Outcome& ou
   for (const RuleResult* result : selected_) {
     if (PolicyOf(*result).plain.empty()) continue;
     const Claim& claim = *outcome.ClaimOf(*result);
-    const Duration wait = WaitOf(claim.decision);
+    const Duration wait = WaitOf(ToldDecision(outcome, *result));
     const std::optional<std::uint64_t> seconds = CeilSeconds(wait);
     if (!seconds) continue;
     return One{.limit = CapacityOf(*claim.limit),
@@ -202,8 +203,8 @@ void RateLimitFields::AppendLists(const Outcome& outcome, const UpstreamLimits& 
         out->append(PolicyOf(*result).named);
         continue;
       }
-      const Claim& claim = *outcome.ClaimOf(*result);
-      AppendLimitItem(texts_[result->rule_index].name, claim.decision, *claim.limit, out);
+      AppendLimitItem(texts_[result->rule_index].name, ToldDecision(outcome, *result),
+                      *outcome.ClaimOf(*result)->limit, out);
     }
     if (!said[field].empty() && IsListOfStrings(said[field])) out->append(", ").append(said[field]);
     out->append("\r\n");

@@ -8,8 +8,8 @@
 //   q, w    the limit's quota and window in seconds (CapacityOf, WindowOf); no w for concurrency
 //   r       what is left, at most q
 //   t       allowed, or a cost that can never be met: until all is there again (reset_after);
-//           denied by this rule: until the same request passes (retry_after); left out where nobody
-//           can know it (concurrency without a time to live)
+//           denied by this rule: until the same request passes (retry_after, and the jitter of
+//           told_wait.h); left out where nobody can know it (concurrency without a time to live)
 //
 // Shown are the rules that count the caller's own traffic, the tightest first, the one that denies
 // before all others. Not shown: rules that count others' traffic too (keyed `global`, by route,

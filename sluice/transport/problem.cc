@@ -7,6 +7,7 @@
 
 #include "sluice/net/http1_answer.h"
 #include "sluice/transport/headers.h"
+#include "sluice/transport/told_wait.h"
 
 namespace sluice::transport {
 namespace {
@@ -115,7 +116,7 @@ void AppendDetail(const Outcome& outcome, const RuleResult& shown, std::string* 
 void AppendNumbers(const Outcome& outcome, std::string* out) {
   if (outcome.answer == Answer::kLimited && outcome.retry_after != kNever &&
       outcome.retry_after != kUnknown) {
-    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(outcome.retry_after);
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(ToldWait(outcome));
     out->append(",\"retry_after_ms\":");
     net::AppendNumber(static_cast<std::size_t>(wait.count()), out);
   }

@@ -15,8 +15,9 @@ TEST_F(GatewayTest, ARequestAllocatesNothingOnItsWay) {
   constexpr bool kFramesAreKept = true;
 #endif
   options_.headers = {.draft_11 = true, .draft_06 = true, .x_epoch = true};
-  StartByHand({MakeRule("api", HeaderSource("K"), Window(1'000, 1min)),
-               MakeRule("slots", HeaderSource("K"), Slots(10))});
+  Rule api = MakeRule("api", HeaderSource("K"), Window(1'000, 1min));
+  api.retry_jitter = 10s;
+  StartByHand({api, MakeRule("slots", HeaderSource("K"), Slots(10))});
   std::thread upstream([this] {
     RawClient connection(upstream_.Accept());
     while (connection.ReadUntil("\r\n\r\n").ends_with("\r\n\r\n")) {
