@@ -135,6 +135,26 @@ TEST_F(LimiterTest, AShadowRuleNeverDenies) {
   EXPECT_EQ(violated, 15);
 }
 
+TEST_F(LimiterTest, AnExemptRequestMeetsOnlyRulesThatDeny) {
+  Rule ban = MakeRule("ban", GlobalSource(), Bucket(1, 1s, 1));
+  ban.match.paths = {*PathPattern::Compile("/closed")};
+  ban.deny = true;
+  ban.limits.clear();
+  Use({MakeRule("all", GlobalSource(), Window(1, 1min)),
+       MakeRule("keyed", HeaderSource("K"), Window(1, 1min)), ban});
+  const auto ask_exempt = [this](std::string_view target) {
+    limiter_->Check({.method = "OPTIONS", .target = target, .exempt = true}, outcome_);
+    return outcome_.answer;
+  };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(ask_exempt("/"), Answer::kAllowed);  // although no K is given
+    EXPECT_TRUE(outcome_.results.empty());
+    EXPECT_TRUE(outcome_.claims.empty());
+  }
+  EXPECT_EQ(ask_exempt("/closed"), Answer::kDenied);
+  EXPECT_TRUE(Allowed("ann"));
+}
+
 TEST_F(LimiterTest, ADenyRuleDeniesAndNothingIsCharged) {
   Rule ban;
   ban.name = "ban";

@@ -29,6 +29,8 @@ struct LimitRequest {
   // What the door says that the request costs, in place of every rule's own cost.
   std::optional<std::uint64_t> cost;
   bool look = false;  // decide, charge nothing
+  // Not limited at all, as a browser's preflight: only rules with `deny: true` meet it.
+  bool exempt = false;
 };
 
 }  // namespace sluice
