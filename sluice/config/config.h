@@ -22,6 +22,13 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
+// `cors: { ... }` of the gateway.
+struct CorsSettings {
+  std::vector<std::string> origins;  // as browsers write them, or `*` alone; empty: no `cors`
+  bool exempt_preflight = false;
+  friend bool operator==(const CorsSettings&, const CorsSettings&) = default;
+};
+
 struct GatewaySettings {
   Endpoint listen;
   Endpoint upstream;                                   // from `upstream: http://HOST[:PORT]`
@@ -41,7 +48,8 @@ struct GatewaySettings {
   Duration tunnel_idle_timeout =
       std::chrono::hours{1};  // of an upgraded connection through which nothing passes
   std::vector<std::string> upgrades = {"websocket"};  // protocols in lower case (upgrades.h)
-  Duration drain = std::chrono::seconds{10};          // at shutdown, for what is in flight
+  CorsSettings cors;
+  Duration drain = std::chrono::seconds{10};  // at shutdown, for what is in flight
   friend bool operator==(const GatewaySettings&, const GatewaySettings&) = default;
 };
 

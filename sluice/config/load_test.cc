@@ -143,6 +143,54 @@ TEST(LoadTest, ReadsEveryDialectOfHeaders) {
             (HeaderSettings{.draft_11 = false, .x_epoch = true}));
 }
 
+TEST(LoadTest, ReadsWhichOriginsMayReadAnswers) {
+  const auto cors = [](const std::string& text) {
+    return Good("gateway: { listen: a:1, upstream: http://a, cors: " + text + " }\n").gateway->cors;
+  };
+  EXPECT_EQ(cors("{ origins: \"*\" }"), CorsSettings{.origins = {"*"}});
+  EXPECT_EQ(cors("{ origins: [https://a.example, \"http://[::1]:3000\"], preflight: exempt }"),
+            (CorsSettings{.origins = {"https://a.example", "http://[::1]:3000"},
+                          .exempt_preflight = true}));
+  EXPECT_EQ(cors("{ origins: https://a.example, preflight: limit }"),
+            CorsSettings{.origins = {"https://a.example"}});
+}
+
+TEST(LoadTest, SaysWhatIsWrongWithAnOrigin) {
+  EXPECT_EQ(
+      Complaints(R"(gateway:
+  listen: a:1
+  upstream: http://a
+  cors:
+    preflight: no
+    origins:
+    - "*"
+    - https://a.example/
+    - https://A.example
+    - https://a.example:443
+    - "https://*.example"
+    - a.example
+    - "null"
+    - https://fine.example
+)"),
+      "5:16 `preflight` must be one of limit, exempt; got `no`\n"
+      "7:7 `origins` has `*` beside others = `*` lists every origin; leave one of the two out\n"
+      "8:7 `origins` must have SCHEME://HOST[:PORT] or `*`, got `https://a.example/`"
+      " = write for example `https://app.example.com`, with nothing after it\n"
+      "9:7 `origins` must be in lower case, got `https://A.example` = browsers send an origin so, "
+      "and no other would ever match\n"
+      "10:7 `origins` has the scheme's own port in `https://a.example:443` = leave it out, as "
+      "browsers do\n"
+      "11:7 `origins` must have SCHEME://HOST[:PORT] or `*`, got `https://*.example`"
+      " = write for example `https://app.example.com`, with nothing after it\n"
+      "12:7 `origins` must have SCHEME://HOST[:PORT] or `*`, got `a.example`"
+      " = write for example `https://app.example.com`, with nothing after it\n"
+      "13:7 `origins` must have SCHEME://HOST[:PORT] or `*`, got `null`"
+      " = write for example `https://app.example.com`, with nothing after it\n");
+  EXPECT_EQ(
+      Complaints("gateway: { listen: a:1, upstream: http://a, cors: { preflight: exempt } }"),
+      "1:51 `cors` needs `origins` = write for example `origins: [\"https://app.example.com\"]`\n");
+}
+
 TEST(LoadTest, SaysWhatIsWrongWithASetting) {
   EXPECT_EQ(Complaints(R"(gateway:
   listen: 8080

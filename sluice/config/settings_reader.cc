@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/config/cors.h"
 #include "sluice/config/upgrades.h"
 
 namespace sluice::config {
@@ -124,6 +125,7 @@ void ReadGateway(const Value& value, Config& config) {
   ReadTimeout(fields, "tunnel_idle_timeout", 1ms, gateway.tunnel_idle_timeout);
   ReadTimeout(fields, "drain", 0ms, gateway.drain);
   if (const auto upgrades = fields.Take("upgrades")) gateway.upgrades = ReadUpgrades(*upgrades);
+  if (const auto cors = fields.Take("cors")) gateway.cors = ReadCors(*cors);
   fields.Later({"tls"});
   fields.Finish();
   config.gateway = std::move(gateway);

@@ -15,6 +15,7 @@ TEST_F(GatewayTest, ARequestAllocatesNothingOnItsWay) {
   constexpr bool kFramesAreKept = true;
 #endif
   options_.headers = {.draft_11 = true, .draft_06 = true, .x_epoch = true};
+  options_.cors = {.origins = {"https://app.example"}, .exempt_preflight = true};
   Rule api = MakeRule("api", HeaderSource("K"), Window(1'000, 1min));
   api.retry_jitter = 10s;
   StartByHand({api, MakeRule("slots", HeaderSource("K"), Slots(10))});
@@ -32,7 +33,8 @@ TEST_F(GatewayTest, ARequestAllocatesNothingOnItsWay) {
     for (int i = 0; i < times; ++i) {
       const RawResponse response = client.Ask(
           "GET /v1/orders?page=2 HTTP/1.1\r\nHost: api.example\r\nUser-Agent: test/1.0\r\n"
-          "Accept: */*\r\nK: ann-with-a-long-name-that-fits-no-small-string\r\n\r\n");
+          "Accept: */*\r\nOrigin: https://app.example\r\nK: "
+          "ann-with-a-long-name-that-fits-no-small-string\r\n\r\n");
       ASSERT_EQ(response.status, status);
     }
   };

@@ -10,6 +10,7 @@
 #include "sluice/base/time.h"
 #include "sluice/net/address.h"
 #include "sluice/transport/dialects.h"
+#include "sluice/transport/gateway/cors.h"
 #include "sluice/transport/problem.h"
 
 namespace sluice::gateway {
@@ -45,6 +46,7 @@ struct GatewayOptions {
   std::size_t header_bytes = std::size_t{32} * 1024;
   std::size_t header_fields = 100;
 
+  CorsOptions cors;
   transport::BodyForm body = transport::BodyForm::kProblem;  // of denials
   transport::HeaderDialects headers{.draft_11 = true};       // of what every answer tells of limits
 };

@@ -51,7 +51,8 @@ LoopParts::LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask,
                         : "[" + options.upstream.host +
                               "]:" + std::to_string(options.upstream.port)),
       pool(loop, std::move(pool_options)),
-      fields(options.headers) {}
+      fields(options.headers),
+      cors(options.cors, options.headers) {}
 
 // Whatever way a request ends, what it holds comes back.
 class GatewaySession::RequestScope {
@@ -110,6 +111,8 @@ void GatewaySession::RenewSlots() {
 
 Task<bool> GatewaySession::ServeRequest() {
   ReadHop();
+  cors_fields_.clear();
+  parts_.cors.AppendFields(head(), &cors_fields_);
   if (const PathError error = CheckPath(); error != PathError::kNone) {
     co_return co_await Refuse(net::ProblemAnswer(400, ToString(error)));
   }
@@ -147,6 +150,7 @@ void GatewaySession::ReadHop() {
 
 Task<bool> GatewaySession::Refuse(net::Answer answer) {
   net::AppendField(kRequestIdField, request_id_, &answer.more_fields);
+  answer.more_fields.append(cors_fields_);
   co_return co_await Send(answer);
 }
 
@@ -164,7 +168,8 @@ void GatewaySession::Decide() {
                         .target = head().path,
                         .host = head().host,
                         .peer = peer_address_,
-                        .headers = fields_},
+                        .headers = fields_,
+                        .exempt = parts_.cors.Exempts(head())},
                        outcome_);
   parts_.counters.requests.fetch_add(1, std::memory_order_relaxed);
   KeepSlots();
@@ -194,6 +199,7 @@ Task<bool> GatewaySession::Deny() {
   transport::AppendDenialFields(outcome_, &denial_.more_fields);
   parts_.fields.Append(outcome_, &denial_.more_fields);
   net::AppendField(kRequestIdField, request_id_, &denial_.more_fields);
+  denial_.more_fields.append(cors_fields_);
   co_return co_await Send(denial_);
 }
 

@@ -66,6 +66,7 @@ struct LoopParts {
   std::string upstream_name;  // for Host, where a client names none
   UpstreamPool pool;
   transport::RateLimitFields fields;
+  const Cors cors;
   RequestIds request_ids;
   LoopCounters counters;
 };
@@ -141,6 +142,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   Outcome outcome_;
   std::string out_;  // heads on their way out
   net::Answer denial_;
+  std::string cors_fields_;  // for an answer of ours to this request
 
   UpstreamPool::Place place_;
   UpstreamPool::Connection upstream_;
