@@ -78,7 +78,8 @@ TEST_F(GatewayTest, AnAgreedUpgradeJoinsTheTwoConnections) {
 }
 
 TEST_F(GatewayTest, EachSideOfATunnelMaySayAllBeforeTheOther) {
-  StartByHand();
+  // Before the tunnel, a client that holds a slot and says no more counts as gone.
+  StartByHand({MakeRule("slots", HeaderSource("K"), Slots(10))});
   {
     Tunnel tunnel(port(), upstream_);
     tunnel.client.Send("last words");
@@ -189,6 +190,12 @@ TEST_F(GatewayTest, ATunnelHoldsItsSlotsHoweverItEnds) {
        }},
       {"the client resets", [](Tunnel& tunnel) { tunnel.client.Reset(); }},
       {"the upstream resets", [](Tunnel& tunnel) { tunnel.upstream.Reset(); }},
+      {"the client leaves while the upstream takes no more",
+       [](Tunnel& tunnel) {
+         SendUntilFull(tunnel.client, Numbers(std::size_t{64} << 20));
+         tunnel.client.Reset();
+         while (tunnel.upstream.Send("x")) std::this_thread::yield();
+       }},
       {"the upstream resets what is on its way",
        [](Tunnel& tunnel) {
          tunnel.client.Send("x");

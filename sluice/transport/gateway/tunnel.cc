@@ -49,7 +49,6 @@ Task<void> GatewaySession::Carry(Http1Stream& from, Http1Stream& to) {
       co_return;
     }
     buffer.Clear();
-    tunnel_alarm_.Set(tunnel_patience_);
   }
   if (from.ended() || to_client) to.EndWriting();
   if (!from.ended()) {
