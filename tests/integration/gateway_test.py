@@ -253,6 +253,26 @@ class Connections(unittest.TestCase):
             for gone in ("x-hop", "te", "keep-alive"):
                 self.assertNotIn(gone, seen)
 
+    def test_server_sent_events_arrive_one_by_one(self):
+        slots = "rules: [{ name: s, key: api_key, algorithm: concurrency, limit: 1, slot_ttl: 1s }]"
+        with gateway(slots) as (sluice, _), Raw(sluice.port) as client:
+            client.send(b"GET /v1/stream?events=3&every=700ms HTTP/1.1\r\nHost: a\r\nX-API-Key: ann\r\n\r\n")
+            arrived = []
+            received = b""
+            while not received.endswith(b"0\r\n\r\n"):
+                received += client.socket.recv(65536)
+                if received.count(b"data:") > len(arrived):
+                    arrived.append(time.monotonic())
+                    # The stream holds the only slot, also beyond the slot's time to live.
+                    if len(arrived) < 3:
+                        self.assertEqual(ask(sluice.port)[0], 429)
+            self.assertEqual(len(arrived), 3)
+            for first, second in zip(arrived, arrived[1:]):
+                self.assertGreater(second - first, 0.3)
+            deadline = time.monotonic() + 10
+            while ask(sluice.port)[0] != 200:  # the slot comes back a moment after the last byte
+                self.assertLess(time.monotonic(), deadline)
+
 
 class Operation(unittest.TestCase):
     def test_every_series_is_there_from_the_start_and_counts(self):
