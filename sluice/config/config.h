@@ -26,6 +26,7 @@ struct Endpoint {
 struct CorsSettings {
   std::vector<std::string> origins;  // as browsers write them, or `*` alone; empty: no `cors`
   bool exempt_preflight = false;
+  bool credentials = false;  // never with `*`
   friend bool operator==(const CorsSettings&, const CorsSettings&) = default;
 };
 

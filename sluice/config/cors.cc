@@ -80,6 +80,15 @@ CorsSettings ReadCors(const Value& value) {
   if (const auto preflight = fields.Take("preflight")) {
     cors.exempt_preflight = preflight->OneOf(kPreflights).value_or(false);
   }
+  if (const auto credentials = fields.Take("credentials")) {
+    cors.credentials = credentials->Bool().value_or(false);
+    const bool any =
+        std::find(cors.origins.begin(), cors.origins.end(), kAny) != cors.origins.end();
+    if (cors.credentials && any) {
+      credentials->Complain("can not go with `*`: browsers refuse such an answer",
+                            "list the origins");
+    }
+  }
   fields.Finish();
   return cors;
 }

@@ -151,8 +151,8 @@ TEST(LoadTest, ReadsWhichOriginsMayReadAnswers) {
   EXPECT_EQ(cors("{ origins: [https://a.example, \"http://[::1]:3000\"], preflight: exempt }"),
             (CorsSettings{.origins = {"https://a.example", "http://[::1]:3000"},
                           .exempt_preflight = true}));
-  EXPECT_EQ(cors("{ origins: https://a.example, preflight: limit }"),
-            CorsSettings{.origins = {"https://a.example"}});
+  EXPECT_EQ(cors("{ origins: https://a.example, preflight: limit, credentials: true }"),
+            (CorsSettings{.origins = {"https://a.example"}, .credentials = true}));
 }
 
 TEST(LoadTest, SaysWhatIsWrongWithAnOrigin) {
@@ -186,6 +186,10 @@ TEST(LoadTest, SaysWhatIsWrongWithAnOrigin) {
       " = write for example `https://app.example.com`, with nothing after it\n"
       "13:7 `origins` must have SCHEME://HOST[:PORT] or `*`, got `null`"
       " = write for example `https://app.example.com`, with nothing after it\n");
+  EXPECT_EQ(Complaints("gateway:\n  listen: a:1\n  upstream: http://a\n"
+                       "  cors: { credentials: true, origins: \"*\" }\n"),
+            "4:24 `credentials` can not go with `*`: browsers refuse such an answer = list the "
+            "origins\n");
   EXPECT_EQ(
       Complaints("gateway: { listen: a:1, upstream: http://a, cors: { preflight: exempt } }"),
       "1:51 `cors` needs `origins` = write for example `origins: [\"https://app.example.com\"]`\n");

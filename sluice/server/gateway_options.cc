@@ -17,7 +17,8 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config) {
   options.tunnel_idle_timeout = settings.tunnel_idle_timeout;
   options.upgrades = settings.upgrades;
   options.cors = {.origins = settings.cors.origins,
-                  .exempt_preflight = settings.cors.exempt_preflight};
+                  .exempt_preflight = settings.cors.exempt_preflight,
+                  .credentials = settings.cors.credentials};
   options.connections = config.bounds.connections;
   options.upstream_connections = config.bounds.upstream_connections;
   options.idle_upstream_connections = config.bounds.idle_upstream_connections;

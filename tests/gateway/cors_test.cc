@@ -100,6 +100,19 @@ TEST_F(CorsTest, TheAnswerNamesTheOriginThatAsked) {
   }
 }
 
+TEST_F(CorsTest, ScriptsThatSendCookiesCanReadOnlyByChoice) {
+  StartWithOrders({MakeRule("keyed", HeaderSource("K"), Window(1, 1min))});
+  EXPECT_FALSE(Ask("GET", kOrigin).Has("Access-Control-Allow-Credentials"));
+}
+
+TEST_F(CorsTest, ScriptsThatSendCookiesCanReadFromListedOrigins) {
+  options_.cors.credentials = true;
+  StartWithOrders({MakeRule("keyed", HeaderSource("K"), Window(1, 1min))});
+  EXPECT_EQ(Ask("GET", kOrigin).Field("Access-Control-Allow-Credentials"), "true");
+  EXPECT_FALSE(
+      Ask("GET", "Origin: https://evil.example\r\n").Has("Access-Control-Allow-Credentials"));
+}
+
 TEST_F(CorsTest, EveryOriginMeansEveryOrigin) {
   options_.cors.origins = {"*"};
   options_.headers = {.draft_06 = true, .x_delta = true};

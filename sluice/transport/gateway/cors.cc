@@ -56,6 +56,7 @@ void Cors::AppendFields(const net::RequestHead& head, std::string* out) const {
   const std::string_view origin = OriginOf(head);
   if (Lists(origin)) {
     net::AppendField("Access-Control-Allow-Origin", any_origin_ ? kAnyOrigin : origin, out);
+    if (options_.credentials) out->append("Access-Control-Allow-Credentials: true\r\n");
     out->append(expose_);
   }
   // Also where no origin is given: another request to the same place has another answer.

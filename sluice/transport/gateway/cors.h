@@ -28,6 +28,9 @@ namespace sluice::gateway {
 struct CorsOptions {
   std::vector<std::string> origins;  // "https://app.example", or "*" alone; empty: none of this
   bool exempt_preflight = false;
+  // Also for scripts that send cookies; not with "*", which browsers do not take for an answer
+  // then.
+  bool credentials = false;
 };
 
 class Cors {
