@@ -30,9 +30,24 @@ struct CorsSettings {
   friend bool operator==(const CorsSettings&, const CorsSettings&) = default;
 };
 
+// One of `gateway.upstream`: `http://HOST[:PORT]`.
+struct UpstreamSettings {
+  Endpoint address;
+  std::uint32_t weight = 1;
+  friend bool operator==(const UpstreamSettings&, const UpstreamSettings&) = default;
+};
+
+// `upstream_health`: when an upstream is left out, and for how long.
+struct UpstreamHealthSettings {
+  int failures = 3;  // in a row
+  Duration rest = std::chrono::seconds{10};
+  friend bool operator==(const UpstreamHealthSettings&, const UpstreamHealthSettings&) = default;
+};
+
 struct GatewaySettings {
   Endpoint listen;
-  Endpoint upstream;                                   // from `upstream: http://HOST[:PORT]`
+  std::vector<UpstreamSettings> upstreams;
+  UpstreamHealthSettings upstream_health;
   Duration connect_timeout = std::chrono::seconds{2};  // to the upstream; also for a free one
   Duration response_timeout =
       std::chrono::seconds{60};  // until the upstream's answer begins, and between its parts

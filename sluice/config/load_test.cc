@@ -100,7 +100,7 @@ node: { name: n1, region: eu }
                                  "/etc/sluice", 7)
                             .config.value();
   EXPECT_EQ(config.gateway, (GatewaySettings{.listen = {"::", 8080},
-                                             .upstream = {"backend", 80},
+                                             .upstreams = {{.address = {"backend", 80}}},
                                              .connect_timeout = 1s,
                                              .response_timeout = 2min,
                                              .idle_timeout = 3s,
@@ -296,7 +296,7 @@ TEST(LoadTest, ReadsUpstreamsOfEveryForm) {
         "f", "gateway: { listen: a:1, upstream: \"" + std::string(row.url) + "\" }\n", "", 1);
     ASSERT_EQ(result.config.has_value(), !row.host.empty()) << result.diagnostics.Text();
     if (!result.config) continue;
-    EXPECT_EQ(result.config->gateway->upstream,
+    EXPECT_EQ(result.config->gateway->upstreams.at(0).address,
               (Endpoint{std::string(row.host), static_cast<std::uint16_t>(row.port)}));
   }
 }

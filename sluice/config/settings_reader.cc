@@ -70,38 +70,78 @@ void ReadListen(Fields& fields, Endpoint& endpoint) {
 }
 
 // `http://HOST[:PORT]`, with nothing after it: requests keep their own path.
-void ReadUpstream(Fields& fields, Endpoint& endpoint) {
-  const auto upstream =
-      fields.Require("upstream", "write where requests go: `upstream: http://127.0.0.1:9000`");
-  const auto text = upstream ? upstream->Text() : std::nullopt;
+void ReadUpstreamUrl(const Value& url, Endpoint& endpoint) {
+  const auto text = url.Text();
   if (!text) return;
   if (text->starts_with("https://")) {
-    upstream->Complain("with `https` is known, but not in this version", "write an `http://` URL");
+    url.Complain("with `https` is known, but not in this version", "write an `http://` URL");
     return;
   }
   constexpr std::string_view kScheme = "http://";
   std::string_view rest = *text;
   if (!rest.starts_with(kScheme)) {
-    upstream->Complain(fmt::format("must be a URL, got {}", Quoted(*text)),
-                       "write for example `http://127.0.0.1:9000`");
+    url.Complain(fmt::format("must be a URL, got {}", Quoted(*text)),
+                 "write for example `http://127.0.0.1:9000`");
     return;
   }
   rest.remove_prefix(kScheme.size());
   if (rest.ends_with('/')) rest.remove_suffix(1);
   if (rest.find_first_of("/?#") != rest.npos) {
-    upstream->Complain(fmt::format("must end after the port, got {}", Quoted(*text)),
-                       "requests keep their own path");
+    url.Complain(fmt::format("must end after the port, got {}", Quoted(*text)),
+                 "requests keep their own path");
     return;
   }
   const auto parsed = ParseEndpoint(rest, 80);
   if (parsed && parsed->port != 0) {
     endpoint = *parsed;
   } else if (PortIsTooLarge(rest) || (parsed && parsed->port == 0)) {
-    upstream->Complain(fmt::format("must have a port from 1 to 65535, got {}", Quoted(*text)));
+    url.Complain(fmt::format("must have a port from 1 to 65535, got {}", Quoted(*text)));
   } else {
-    upstream->Complain(fmt::format("must name a host, got {}", Quoted(*text)),
-                       "write for example `http://127.0.0.1:9000`");
+    url.Complain(fmt::format("must name a host, got {}", Quoted(*text)),
+                 "write for example `http://127.0.0.1:9000`");
   }
+}
+
+// A URL, or `{ url, weight }`.
+UpstreamSettings ReadUpstream(const Value& item) {
+  UpstreamSettings upstream;
+  if (item.node().kind != NodeKind::kMap) {
+    ReadUpstreamUrl(item, upstream.address);
+    return upstream;
+  }
+  Fields fields(item.node(), "`upstream`", item.diagnostics());
+  if (const auto url =
+          fields.Require("url", "write where requests go: `url: http://10.0.0.1:9000`")) {
+    ReadUpstreamUrl(*url, upstream.address);
+  }
+  if (const auto weight = fields.Take("weight")) {
+    upstream.weight = static_cast<std::uint32_t>(weight->Integer(1, 1000).value_or(1));
+  }
+  fields.Finish();
+  return upstream;
+}
+
+void ReadUpstreams(Fields& fields, GatewaySettings& gateway) {
+  constexpr std::size_t kMost = 64;
+  const auto upstream =
+      fields.Require("upstream", "write where requests go: `upstream: http://127.0.0.1:9000`");
+  if (!upstream) return;
+  for (const Value& item : upstream->Items()) gateway.upstreams.push_back(ReadUpstream(item));
+  if (gateway.upstreams.size() > kMost) {
+    upstream->Complain(
+        fmt::format("has {} upstreams; {} are the most", gateway.upstreams.size(), kMost));
+  }
+}
+
+void ReadUpstreamHealth(const Value& value, UpstreamHealthSettings& health) {
+  Fields fields(value.node(), "`upstream_health`", value.diagnostics());
+  if (const auto failures = fields.Take("failures")) {
+    health.failures = static_cast<int>(failures->Integer(1, 1000).value_or(health.failures));
+  }
+  if (const auto rest = fields.Take("rest")) {
+    health.rest = rest->Length(1ms, kLongest).value_or(health.rest);
+  }
+  fields.Finish();
 }
 
 void ReadTimeout(Fields& fields, std::string_view name, Duration min, Duration& timeout) {
@@ -114,7 +154,10 @@ void ReadGateway(const Value& value, Config& config) {
   GatewaySettings gateway;
   Fields fields(value.node(), "`gateway`", value.diagnostics());
   ReadListen(fields, gateway.listen);
-  ReadUpstream(fields, gateway.upstream);
+  ReadUpstreams(fields, gateway);
+  if (const auto health = fields.Take("upstream_health")) {
+    ReadUpstreamHealth(*health, gateway.upstream_health);
+  }
   ReadTimeout(fields, "connect_timeout", 1ms, gateway.connect_timeout);
   ReadTimeout(fields, "response_timeout", 1ms, gateway.response_timeout);
   ReadTimeout(fields, "idle_timeout", 1ms, gateway.idle_timeout);

@@ -6,7 +6,13 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config) {
   const config::GatewaySettings& settings = *config.gateway;
   gateway::GatewayOptions options;
   options.listen = {.host = settings.listen.host, .port = settings.listen.port};
-  options.upstream = {.host = settings.upstream.host, .port = settings.upstream.port};
+  for (const config::UpstreamSettings& upstream : settings.upstreams) {
+    options.upstreams.push_back(
+        {.address = {.host = upstream.address.host, .port = upstream.address.port},
+         .weight = upstream.weight});
+  }
+  options.upstream_health = {.failures = settings.upstream_health.failures,
+                             .rest = settings.upstream_health.rest};
   options.connect_timeout = settings.connect_timeout;
   options.response_timeout = settings.response_timeout;
   options.idle_timeout = settings.idle_timeout;

@@ -54,6 +54,20 @@ void WriteGatewayMetrics(const gateway::Gateway::Counters& counters, std::string
                 "Clients that left before their answer ended.", counters.client_left);
   writer.Single("sluice_gateway_connections", "gauge", "Connections of clients, open now.",
                 counters.connections);
+  writer.Family("sluice_upstream_requests_total", "counter", "Requests that were sent to it.");
+  for (const auto& upstream : counters.upstreams) {
+    writer.Sample({{"upstream", upstream.name}}, upstream.requests);
+  }
+  writer.Family("sluice_upstream_failures_total", "counter",
+                "No connection to it, or no answer in time that can be read.");
+  for (const auto& upstream : counters.upstreams) {
+    writer.Sample({{"upstream", upstream.name}}, upstream.failures);
+  }
+  writer.Family("sluice_upstream_failing", "gauge",
+                "Threads that have left it out and not heard from it since; 0: all is well.");
+  for (const auto& upstream : counters.upstreams) {
+    writer.Sample({{"upstream", upstream.name}}, upstream.resting_in);
+  }
 }
 
 void WriteServerMetrics(const ReloadCounts& reloads, std::uint64_t generation, bool draining,

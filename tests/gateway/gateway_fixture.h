@@ -59,7 +59,8 @@ class GatewayTest : public ::testing::Test {
           *active));
       if (i < loops_.size()) each.push_back(limiters_.back().get());
     }
-    options_.upstream = {"127.0.0.1", upstream_port};
+    if (options_.upstreams.empty())
+      options_.upstreams = {{.address = {"127.0.0.1", upstream_port}}};
     auto gateway = Gateway::Start(loops_, each, options_);
     ASSERT_TRUE(gateway.ok()) << gateway.status();
     gateway_ = *std::move(gateway);

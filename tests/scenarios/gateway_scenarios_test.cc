@@ -51,7 +51,7 @@ class GatewayScenario : public ::testing::TestWithParam<std::string> {
     upstream_ = *std::move(upstream);
     gateway::GatewayOptions options;
     options.listen = anywhere;
-    options.upstream = {.host = "127.0.0.1", .port = upstream_->endpoint().port()};
+    options.upstreams = {{.address = {.host = "127.0.0.1", .port = upstream_->endpoint().port()}}};
     Limiter* const limiters[] = {limiter_.get()};
     auto gateway = gateway::Gateway::Start(loops_, limiters, options);
     ASSERT_TRUE(gateway.ok()) << gateway.status();

@@ -1,6 +1,8 @@
 // The upstream's half of a GatewaySession: a request goes out, an answer's head comes back.
+#include <chrono>
 #include <utility>
 
+#include "sluice/base/log.h"
 #include "sluice/net/http1_body.h"
 #include "sluice/transport/gateway/session.h"
 #include "sluice/transport/gateway/upgrade.h"
@@ -13,6 +15,11 @@ using net::Task;
 using PartState = Http1Stream::BodyPart::State;
 
 constexpr int kMaxInterimAnswers = 16;
+// Upstreams that a request tries to connect to, one after another.
+constexpr int kMaxConnects = 3;
+
+// Upstreams rest by the machine's time, whatever clock the limits go by.
+Time SteadyNow() { return Time{std::chrono::steady_clock::now().time_since_epoch()}; }
 
 }  // namespace
 
@@ -20,6 +27,7 @@ Task<GatewaySession::Failure> GatewaySession::AskUpstream() {
   pump_failure_ = Failure::kNone;
   heard_ = false;
   answered_ = false;
+  chosen_ = parts_.balancer.size() == 1 ? 0 : parts_.balancer.Choose(SteadyNow());
   Failure failure = co_await Attempt(/*fresh=*/false);
   if (failure == Failure::kNone || !retryable_ || left_) co_return failure;
   // Only a kept connection that died unused may be given another try: see Attempt().
@@ -31,15 +39,22 @@ Task<GatewaySession::Failure> GatewaySession::AskUpstream() {
 // Leaves upstream_ set after kUnreachable exactly when the connection was a kept one and nothing
 // had come from it.
 Task<GatewaySession::Failure> GatewaySession::Attempt(bool fresh) {
-  upstream_ = fresh ? nullptr : parts_.pool.TakeIdle();
+  upstream_ = fresh ? nullptr : parts_.pool.TakeIdle(chosen_);
   const bool kept = upstream_ != nullptr;
   if (!kept) {
     const Failure failure = co_await Connect();
     if (failure != Failure::kNone) co_return failure;
   }
+  parts_.upstream_counters[chosen_].requests.fetch_add(1, std::memory_order_relaxed);
   Failure failure = co_await SendRequest();
   if (failure == Failure::kNone) failure = co_await ReadAnswerHead();
   const bool untouched = kept && !heard_ && upstream_->buffer().empty();
+  if (failure == Failure::kNone) {
+    NoteAnswer();
+  } else if (failure == Failure::kTimeout || failure == Failure::kBadAnswer ||
+             (failure == Failure::kUnreachable && !untouched)) {
+    NoteFailure();
+  }
   if (failure != Failure::kNone && !untouched) {
     co_await StopPump();
     upstream_.reset();
@@ -47,9 +62,41 @@ Task<GatewaySession::Failure> GatewaySession::Attempt(bool fresh) {
   co_return failure;
 }
 
+// Nothing was sent yet, so any request may be tried with another upstream, whatever its method.
 Task<GatewaySession::Failure> GatewaySession::Connect() {
+  Balancer::Tried tried = 0;
+  for (int i = 1;; ++i) {
+    const Failure failure = co_await ConnectToChosen();
+    if (failure == Failure::kNone || left_) co_return failure;
+    NoteFailure();
+    tried |= Balancer::Tried{1} << chosen_;
+    const std::size_t next = parts_.balancer.Choose(SteadyNow(), tried);
+    if (i == kMaxConnects || (tried >> next & 1) != 0) co_return failure;
+    chosen_ = next;
+  }
+}
+
+// An upstream that goes to rest, or comes back, is told once by each loop that finds out.
+void GatewaySession::NoteFailure() {
+  UpstreamCounters& counters = parts_.upstream_counters[chosen_];
+  counters.failures.fetch_add(1, std::memory_order_relaxed);
+  if (!parts_.balancer.Failed(chosen_, SteadyNow())) return;
+  counters.resting.store(true, std::memory_order_relaxed);
+  log::Warning("upstream fails", {{"upstream", NameOf(parts_.options.upstreams[chosen_].address)},
+                                  {"loop", loop().index()}});
+}
+
+void GatewaySession::NoteAnswer() {
+  if (!parts_.balancer.Succeeded(chosen_)) return;
+  parts_.upstream_counters[chosen_].resting.store(false, std::memory_order_relaxed);
+  log::Info(
+      "upstream answers again",
+      {{"upstream", NameOf(parts_.options.upstreams[chosen_].address)}, {"loop", loop().index()}});
+}
+
+Task<GatewaySession::Failure> GatewaySession::ConnectToChosen() {
   Failure failure = Failure::kUnreachable;
-  for (const net::tcp::endpoint& endpoint : parts_.pool.endpoints()) {
+  for (const net::tcp::endpoint& endpoint : parts_.pool.endpoints(chosen_)) {
     upstream_ = parts_.pool.Make();
     upstream_->Set(parts_.options.connect_timeout);
     const bool connected = co_await upstream_->Connect(endpoint);

@@ -51,7 +51,7 @@ Task<bool> GatewaySession::Deliver() {
   }
   if (reusable && upstream_->idle() && asked_in_full) {
     upstream_->EndHead();
-    parts_.pool.Keep(std::move(upstream_));
+    parts_.pool.Keep(std::move(upstream_), chosen_);
   }
   co_return how.keep_alive;
 }

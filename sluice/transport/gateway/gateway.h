@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,15 +24,22 @@ namespace sluice::gateway {
 
 class Gateway {
  public:
+  struct UpstreamCounts {
+    std::string name;              // HOST:PORT
+    std::uint64_t requests = 0;    // that were sent there
+    std::uint64_t failures = 0;    // no connection, no answer in time, or none that can be read
+    std::uint64_t resting_in = 0;  // loops whose last word of it was that it fails
+  };
   struct Counters {
     std::uint64_t requests = 0;
     std::uint64_t upstream_errors = 0;
     std::uint64_t retries = 0;
     std::uint64_t client_left = 0;
     std::uint64_t connections = 0;  // of clients, open now
+    std::vector<UpstreamCounts> upstreams;
   };
 
-  // Resolves the upstream, once, and listens. `loops` and `limiters`, one for each loop, outlive
+  // Resolves the upstreams, once, and listens. `loops` and `limiters`, one for each loop, outlive
   // the gateway. The loops may run already. Errors: as net::Listen and net::Resolve.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Gateway>> Start(
       net::EventLoops& loops, std::span<Limiter* const> limiters, const GatewayOptions& options);
@@ -50,6 +58,7 @@ class Gateway {
   explicit Gateway(net::EventLoops& loops) : loops_(loops) {}
 
   net::EventLoops& loops_;
+  std::vector<std::string> names_;                 // of the upstreams
   std::vector<std::unique_ptr<LoopParts>> parts_;  // of each loop
   std::unique_ptr<net::TcpServer> server_;
 };

@@ -4,20 +4,28 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "sluice/base/time.h"
 #include "sluice/net/address.h"
 #include "sluice/transport/dialects.h"
+#include "sluice/transport/gateway/balancer.h"
 #include "sluice/transport/gateway/cors.h"
 #include "sluice/transport/problem.h"
 
 namespace sluice::gateway {
 
+struct UpstreamOptions {
+  net::HostPort address;
+  std::uint32_t weight = 1;  // its share among all; at least 1
+};
+
 struct GatewayOptions {
   net::HostPort listen;
-  net::HostPort upstream;
+  std::vector<UpstreamOptions> upstreams;  // 1 to Balancer::kMaxUpstreams of them
+  Balancer::Options upstream_health;
 
   // Times.
   Duration connect_timeout = std::chrono::seconds(2);  // to the upstream; also for a free place

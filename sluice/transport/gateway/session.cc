@@ -27,6 +27,12 @@ IpAddress AddressOf(const net::asio::ip::address& address) {
   return IpAddress::FromBytes(bytes);
 }
 
+std::vector<std::uint32_t> WeightsOf(const std::vector<UpstreamOptions>& upstreams) {
+  std::vector<std::uint32_t> weights;
+  for (const UpstreamOptions& upstream : upstreams) weights.push_back(upstream.weight);
+  return weights;
+}
+
 // RFC 9110 (9.2.2).
 bool IsIdempotent(std::string_view method) {
   for (const std::string_view safe : {"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"}) {
@@ -37,6 +43,12 @@ bool IsIdempotent(std::string_view method) {
 
 }  // namespace
 
+std::string NameOf(const net::HostPort& address) {
+  const std::string port = ":" + std::to_string(address.port);
+  return address.host.find(':') == std::string::npos ? address.host + port
+                                                     : "[" + address.host + "]" + port;
+}
+
 LoopParts::LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask,
                      UpstreamPool::Options pool_options, GatewayOptions gateway_options)
     : limiter(limiter_to_ask),
@@ -46,11 +58,10 @@ LoopParts::LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask,
              .head_time = options.header_timeout,
              .body_time = options.body_timeout,
              .write_time = options.write_timeout},
-      upstream_name(options.upstream.host.find(':') == std::string::npos
-                        ? options.upstream.host + ":" + std::to_string(options.upstream.port)
-                        : "[" + options.upstream.host +
-                              "]:" + std::to_string(options.upstream.port)),
+      upstream_name(NameOf(options.upstreams.front().address)),
       pool(loop, std::move(pool_options)),
+      balancer(WeightsOf(options.upstreams), options.upstream_health),
+      upstream_counters(options.upstreams.size()),
       fields(options.headers),
       cors(options.cors, options.headers) {}
 

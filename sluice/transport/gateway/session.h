@@ -29,7 +29,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +57,15 @@ struct LoopCounters {
   std::atomic<std::uint64_t> client_left = 0;      // before its answer ended
 };
 
+struct UpstreamCounters {
+  std::atomic<std::uint64_t> requests = 0;
+  std::atomic<std::uint64_t> failures = 0;
+  std::atomic<bool> resting = false;
+};
+
+// HOST:PORT; an IPv6 address in brackets.
+[[nodiscard]] std::string NameOf(const net::HostPort& address);
+
 // What the sessions of one loop share.
 struct LoopParts {
   LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask, UpstreamPool::Options pool_options,
@@ -65,6 +76,8 @@ struct LoopParts {
   net::Http1Limits limits;
   std::string upstream_name;  // for Host, where a client names none
   UpstreamPool pool;
+  Balancer balancer;
+  std::deque<UpstreamCounters> upstream_counters;
   transport::RateLimitFields fields;
   const Cors cors;
   RequestIds request_ids;
@@ -107,6 +120,9 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   net::Task<Failure> AskUpstream();
   net::Task<Failure> Attempt(bool fresh);
   net::Task<Failure> Connect();
+  net::Task<Failure> ConnectToChosen();
+  void NoteFailure();
+  void NoteAnswer();
   net::Task<Failure> SendRequest();
   net::Task<void> PumpBody();
   net::Task<void> StopPump();
@@ -146,6 +162,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
 
   UpstreamPool::Place place_;
   UpstreamPool::Connection upstream_;
+  std::size_t chosen_ = 0;  // of the upstreams
   net::ResponseHead answer_;
   transport::UpstreamLimits upstream_limits_;
   std::optional<net::Task<void>> pump_;  // sends a long body while the answer is awaited

@@ -63,10 +63,11 @@ void UpstreamPool::Leave() {
   Resume(next);
 }
 
-UpstreamPool::Connection UpstreamPool::TakeIdle() {
-  while (!idle_.empty()) {
-    Connection connection = std::move(idle_.back().connection);
-    idle_.pop_back();
+UpstreamPool::Connection UpstreamPool::TakeIdle(std::size_t upstream) {
+  for (std::size_t i = idle_.size(); i-- > 0;) {
+    if (idle_[i].upstream != upstream) continue;
+    Connection connection = std::move(idle_[i].connection);
+    idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(i));
     if (!connection->Readable()) return connection;
   }
   return nullptr;
@@ -79,12 +80,12 @@ UpstreamPool::Connection UpstreamPool::Make() {
   return std::make_unique<net::Http1Stream>(loop_, net::Socket(loop_.context()));
 }
 
-void UpstreamPool::Keep(Connection connection) {
+void UpstreamPool::Keep(Connection connection, std::size_t upstream) {
   if (closed_ || options_.max_idle == 0) return;
   if (idle_.size() >= options_.max_idle) idle_.erase(idle_.begin());
   connection->Clear();
   if (idle_.empty()) sweeper_.Set(kSweepEvery);
-  idle_.push_back({std::move(connection), sweeps_});
+  idle_.push_back({std::move(connection), upstream, sweeps_});
 }
 
 void UpstreamPool::Close() {

@@ -1,4 +1,4 @@
-// The connections of one loop to the upstream: kept open between requests, bounded in number.
+// The connections of one loop to all upstreams: kept open between requests, bounded in number.
 //
 //   request -> Enter(): a place  -> TakeIdle(), or connect anew -> Keep() or drop -> Leave()
 //                  |                    ^ the one used last: the others can grow cold and be closed
@@ -27,9 +27,9 @@ namespace sluice::gateway {
 class UpstreamPool {
  public:
   struct Options {
-    std::vector<net::tcp::endpoint> endpoints;  // tried in order
-    std::size_t max_connections = 1;            // of this loop, in use and kept
-    std::size_t max_idle = 0;                   // of these, kept
+    std::vector<std::vector<net::tcp::endpoint>> endpoints;  // of each upstream, tried in order
+    std::size_t max_connections = 1;                         // of this loop, in use and kept
+    std::size_t max_idle = 0;                                // of these, kept
     Duration idle_timeout{0};
   };
   using Connection = std::unique_ptr<net::Http1Stream>;
@@ -47,16 +47,17 @@ class UpstreamPool {
   // After an Enter() that succeeded, once the connection was kept or dropped.
   void Leave();
 
-  // A kept connection; null if there is none. One that was closed meanwhile is passed over, and so
-  // is one on which bytes came that nobody asked for: they are not the next answer.
-  Connection TakeIdle();
+  // A kept connection to this upstream; null if there is none. One that was closed meanwhile is
+  // passed over, and so is one on which bytes came that nobody asked for: they are not the next
+  // answer.
+  Connection TakeIdle(std::size_t upstream);
   // A connection that is not open yet, for one Connect() to one of endpoints().
   Connection Make();
-  [[nodiscard]] const std::vector<net::tcp::endpoint>& endpoints() const {
-    return options_.endpoints;
+  [[nodiscard]] const std::vector<net::tcp::endpoint>& endpoints(std::size_t upstream) const {
+    return options_.endpoints[upstream];
   }
-  // For the next request. The connection must be between two messages.
-  void Keep(Connection connection);
+  // For the next request to this upstream. The connection must be between two messages.
+  void Keep(Connection connection, std::size_t upstream);
 
   // Closes what is kept, keeps nothing from now on.
   void Close();
@@ -64,6 +65,7 @@ class UpstreamPool {
  private:
   struct Kept {
     Connection connection;
+    std::size_t upstream;
     std::uint64_t since;  // in sweeps
   };
   class Sweeper final : public net::Deadline {

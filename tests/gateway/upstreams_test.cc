@@ -1,0 +1,107 @@
+// Several upstreams: who gets what, and what happens when one is gone.
+#include "tests/gateway/gateway_fixture.h"
+
+namespace sluice::gateway {
+namespace {
+
+using namespace std::chrono_literals;
+
+class UpstreamsTest : public GatewayTest {
+ protected:
+  ~UpstreamsTest() override {
+    gateway_.reset();
+    apis_.clear();
+  }
+
+  // One more Orders API; its port.
+  std::uint16_t AddApi(std::uint16_t port = 0) {
+    auto api = orders_api::OrdersApi::Start(loops_, {"127.0.0.1", port});
+    EXPECT_TRUE(api.ok()) << api.status();
+    apis_.push_back(*std::move(api));
+    return apis_.back()->endpoint().port();
+  }
+  // A port on which nobody listens.
+  static std::uint16_t ClosedPort() { return RawListener().port(); }
+
+  void StartBefore(const std::vector<std::pair<std::uint16_t, std::uint32_t>>& ports_and_weights) {
+    for (const auto& [port, weight] : ports_and_weights) {
+      options_.upstreams.push_back({.address = {"127.0.0.1", port}, .weight = weight});
+    }
+    Start({}, 0);
+  }
+  [[nodiscard]] Gateway::UpstreamCounts Counts(std::size_t upstream) const {
+    return gateway_->counters().upstreams.at(upstream);
+  }
+
+  std::vector<std::unique_ptr<orders_api::OrdersApi>> apis_;
+};
+
+constexpr std::string_view kGet = "GET /v1/orders HTTP/1.1\r\nHost: a\r\n\r\n";
+constexpr std::string_view kPost =
+    "POST /v1/orders HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi";
+
+TEST_F(UpstreamsTest, RequestsAreSharedByWeight) {
+  const std::uint16_t heavy = AddApi();
+  StartBefore({{heavy, 3}, {AddApi(), 1}});
+  RawClient client(port());
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(client.Ask(kGet).status, 200);
+  EXPECT_EQ(apis_[0]->requests(), 6u);
+  EXPECT_EQ(apis_[1]->requests(), 2u);
+  EXPECT_EQ(Counts(0).requests, 6u);
+  EXPECT_EQ(Counts(1).requests, 2u);
+}
+
+TEST_F(UpstreamsTest, ARequestThatWasNotSentYetGoesToTheNextWhateverItsMethod) {
+  StartBefore({{ClosedPort(), 1}, {AddApi(), 1}});
+  RawClient client(port());
+  for (int i = 0; i < 10; ++i) EXPECT_NE(client.Ask(kPost).status / 100, 5) << i;
+  EXPECT_EQ(apis_[0]->requests(), 10u);
+}
+
+TEST_F(UpstreamsTest, AnUpstreamThatFailsInARowIsLeftAloneForAWhile) {
+  options_.upstream_health = {.failures = 2, .rest = 1h};
+  StartBefore({{ClosedPort(), 1}, {AddApi(), 1}});
+  RawClient client(port());  // one connection: one loop, one balancer
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(client.Ask(kGet).status, 200);
+  EXPECT_EQ(Counts(0).failures, 2u);
+  EXPECT_EQ(Counts(0).resting_in, 1u);
+  EXPECT_EQ(Counts(1).resting_in, 0u);
+}
+
+TEST_F(UpstreamsTest, AnUpstreamThatIsBackGetsItsShareAgain) {
+  options_.upstream_health = {.failures = 1, .rest = 1ms};
+  const std::uint16_t gone = ClosedPort();
+  StartBefore({{gone, 1}, {AddApi(), 1}});
+  RawClient client(port());
+  EXPECT_EQ(client.Ask(kGet).status, 200);
+  EXPECT_EQ(Counts(0).resting_in, 1u);
+  AddApi(gone);
+  Until([&] {
+    EXPECT_EQ(client.Ask(kGet).status, 200);
+    return apis_[1]->requests() > 0;
+  });
+  EXPECT_EQ(Counts(0).resting_in, 0u);
+}
+
+TEST_F(UpstreamsTest, WhenAllAreGoneTheAnswerIs502) {
+  options_.upstream_health = {.failures = 1, .rest = 1h};
+  StartBefore({{ClosedPort(), 1}, {ClosedPort(), 1}});
+  RawClient client(port());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.Ask(kGet).status, 502);
+}
+
+TEST_F(UpstreamsTest, AnAnswerThatCannotBeReadCountsAsAFailure) {
+  options_.upstream_health = {.failures = 1, .rest = 1h};
+  StartBefore({{upstream_.port(), 1}, {AddApi(), 1}});
+  RawClient client(port());
+  client.Send(kGet);
+  RawClient connection(upstream_.Accept());
+  connection.ReadUntil("\r\n\r\n");
+  connection.Send("HTTP/1.1 nonsense\r\n\r\n");
+  EXPECT_EQ(client.ReadResponse().status, 502);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(client.Ask(kGet).status, 200);
+  EXPECT_EQ(Counts(0).requests, 1u);
+}
+
+}  // namespace
+}  // namespace sluice::gateway
