@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMaxSizeDigits = 15;  // 2^60 bytes: more is damage, and never overflows
 constexpr std::uint32_t kMaxExtensionBytes = 1024;
-constexpr std::uint32_t kMaxTrailerBytes = 16 * 1024;
+constexpr std::size_t kMaxTrailerBytes = std::size_t{16} * 1024;
 
 bool IsControl(char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -26,6 +26,13 @@ void BodyDecoder::Start(BodyFraming framing) {
   left_ = framing.kind == BodyFraming::Kind::kLength ? framing.length : 0;
   digits_ = 0;
   extra_ = 0;
+  max_trailer_bytes_ = kMaxTrailerBytes;
+  trailers_ = nullptr;
+}
+
+void BodyDecoder::KeepTrailers(std::string* lines, std::size_t max_bytes) {
+  trailers_ = lines;
+  max_trailer_bytes_ = max_bytes;
 }
 
 BodyDecoder::Step BodyDecoder::Decode(char* data, std::size_t size) {
@@ -117,17 +124,16 @@ void BodyDecoder::TakeFramingByte(char c) {
         at_ = At::kLastLf;
         break;
       }
-      at_ = At::kTrailer;
+      at_ = At::kTrailerName;
+      if (c == ':') state_ = State::kBad;
       [[fallthrough]];
+    case At::kTrailerName:
     case At::kTrailer:
-      if (c == '\r') {
-        at_ = At::kTrailerLf;
-      } else if (IsControl(c) || ++extra_ > kMaxTrailerBytes) {
-        state_ = State::kBad;
-      }
+      TakeTrailerByte(c);
       break;
     case At::kTrailerLf:
       expect('\n', At::kTrailerStart);
+      if (trailers_ != nullptr) trailers_->append("\r\n");
       break;
     case At::kLastLf:
       expect('\n', At::kSize);
@@ -135,6 +141,22 @@ void BodyDecoder::TakeFramingByte(char c) {
       break;
     case At::kData:
       break;  // content, taken by DecodeChunked
+  }
+}
+
+void BodyDecoder::TakeTrailerByte(char c) {
+  const bool in_value = at_ == At::kTrailer;
+  if (c == '\r' && in_value) {
+    at_ = At::kTrailerLf;
+    return;
+  }
+  // Within the name, which also refuses a folded line.
+  if (c == ':') at_ = At::kTrailer;
+  const bool good = in_value ? !IsControl(c) : c == ':' || IsTokenChar(c);
+  if (!good || ++extra_ > max_trailer_bytes_) {
+    state_ = State::kBad;
+  } else if (trailers_ != nullptr) {
+    trailers_->push_back(c);
   }
 }
 

@@ -6,13 +6,15 @@
 //                      |<------- consumed -------->|GET /next ...            consumed = 29
 //
 // Chunks are taken apart and made anew rather than passed on, so that extensions and odd spellings
-// of a size reach nobody else. Trailers are checked and dropped, which RFC 9110 (6.5.1) allows.
+// of a size reach nobody else. Trailers are checked, and dropped unless somebody wants to see them,
+// which RFC 9110 (6.5.1) allows.
 // Cost: a move of the payload to the front when chunks are small; no allocation.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "sluice/net/http1_parser.h"
@@ -33,6 +35,10 @@ class BodyDecoder {
 
   // Begins a body; forgets the one before.
   void Start(BodyFraming framing);
+
+  // From here to the body's end, trailers are appended to `*lines`, each with its CRLF, rather than
+  // dropped; more than `max_bytes` of them are bad.
+  void KeepTrailers(std::string* lines, std::size_t max_bytes);
 
   // Takes in `size` bytes at `data`, which may hold less than the body or more.
   // Consumes all of them unless the body ends or is bad.
@@ -59,6 +65,7 @@ class BodyDecoder {
     kDataCr,
     kDataLf,
     kTrailerStart,
+    kTrailerName,
     kTrailer,
     kTrailerLf,
     kLastLf,
@@ -67,13 +74,16 @@ class BodyDecoder {
   Step DecodeChunked(char* data, std::size_t size);
   void TakeFramingByte(char c);
   void OnSizeEnd(char c);
+  void TakeTrailerByte(char c);
 
   BodyFraming framing_;
   State state_ = State::kDone;
   At at_ = At::kSize;
   std::uint64_t left_ = 0;    // of the body, or of the chunk
   std::uint32_t digits_ = 0;  // of the chunk's size
-  std::uint32_t extra_ = 0;   // bytes of this chunk's extension, or of all trailers
+  std::size_t extra_ = 0;     // bytes of this chunk's extension, or of all trailers
+  std::size_t max_trailer_bytes_ = 0;
+  std::string* trailers_ = nullptr;  // null: dropped
 };
 
 // The line in front of a chunk of `size` content bytes, in memory of its own. A chunk is this line,

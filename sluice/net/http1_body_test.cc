@@ -66,6 +66,11 @@ TEST(BodyDecoderTest, RefusesChunksOutOfForm) {
       "1000000000000000\r\n",
       "0\r\n\n",
       "0\r\nX: y\n",
+      "0\r\n: y\r\n",
+      "0\r\nX\r\n",
+      "0\r\nX : y\r\n",
+      "0\r\nX: y\r\n z\r\n",
+      "0\r\nX: \x01\r\n",
       "0\r\nX: a\rb",
       "0\r\n\rX",
       "4;" + std::string(1025, 'x') + "\r\n",
@@ -75,6 +80,31 @@ TEST(BodyDecoderTest, RefusesChunksOutOfForm) {
     SCOPED_TRACE(testing::PrintToString(body.substr(0, 40)));
     EXPECT_EQ(DecodeInSteps({Kind::kChunked}, body, 1).state, BodyDecoder::State::kBad);
     EXPECT_EQ(DecodeInSteps({Kind::kChunked}, body, 1 << 20).state, BodyDecoder::State::kBad);
+  }
+}
+
+TEST(BodyDecoderTest, KeepsTrailersForWhoeverWantsThem) {
+  const std::string body = "1\r\na\r\n0\r\nX-Sum: 1 \r\ny:\r\n\r\n";
+  for (std::size_t step = 1; step <= body.size(); ++step) {
+    BodyDecoder decoder;
+    decoder.Start({Kind::kChunked});
+    std::string trailers;
+    decoder.KeepTrailers(&trailers, 11);  // which they have, without the ends of their lines
+    std::string bytes = body;
+    for (std::size_t at = 0; at < bytes.size();) {
+      at += decoder.Decode(bytes.data() + at, std::min(step, bytes.size() - at)).consumed;
+    }
+    EXPECT_TRUE(decoder.done());
+    EXPECT_EQ(trailers, "X-Sum: 1 \r\ny:\r\n");
+    decoder.Start({Kind::kChunked});
+    decoder.KeepTrailers(&trailers, 10);
+    (void)decoder.Decode(bytes.data(), (bytes = body).size());
+    EXPECT_TRUE(decoder.bad());
+    decoder.Start({Kind::kChunked});  // nobody wants these
+    trailers.clear();
+    (void)decoder.Decode(bytes.data(), (bytes = body).size());
+    EXPECT_TRUE(decoder.done());
+    EXPECT_EQ(trailers, "");
   }
 }
 

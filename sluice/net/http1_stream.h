@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -49,6 +50,10 @@ class Http1Stream : public Stream {
   void EndHead();
 
   void StartBody(BodyFraming framing) { body_.Start(framing); }
+  // Of the body that was started: see BodyDecoder.
+  void KeepTrailers(std::string* lines, std::size_t max_bytes) {
+    body_.KeepTrailers(lines, max_bytes);
+  }
   [[nodiscard]] const BodyDecoder& body() const { return body_; }
 
   // The part of the body that has arrived already, empty with kMore if none has. Does not wait.

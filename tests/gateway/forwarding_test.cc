@@ -1,4 +1,5 @@
 // Requests and answers on their way through the gateway.
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -31,7 +32,8 @@ TEST_F(GatewayTest, RewritesTheHeadAndLeavesTheRestAlone) {
   const std::string id = IdIn(request);
   EXPECT_EQ(request,
             "GET /v1/orders?a=%2F&b HTTP/1.1\r\nHost: shop.example\r\nAccept: */*\r\n"
-            "X-Kept:  a  \r\nX-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\n"
+            "X-Kept:  a  \r\nTE: trailers\r\nConnection: TE\r\nX-Forwarded-For: "
+            "127.0.0.1\r\nX-Forwarded-Proto: http\r\n"
             "X-Forwarded-Host: shop.example\r\nVia: 1.1 sluice\r\nX-Request-Id: " +
                 id + "\r\n\r\n");
   upstream.Send(
@@ -141,6 +143,55 @@ TEST_F(GatewayTest, PassesChunksInBothDirections) {
   EXPECT_THAT(upstream.ReadUntil("\r\n\r\n"), HasSubstr("GET /next "));
   upstream.Send(kOk);
   EXPECT_EQ(client.ReadResponse().body, "ok");
+}
+
+TEST_F(GatewayTest, PassesAnAnswersTrailersToAClientThatTakesThem) {
+  StartByHand();
+  RawClient client(port());
+  std::optional<RawClient> upstream;
+  const struct {
+    std::string fields;
+    std::string end;
+    std::string passed;
+  } rows[] = {
+      {"TE: trailers\r\n", "0\r\nX-Sum: 1\r\ngrpc-status: 0\r\n\r\n",
+       "0\r\nX-Sum: 1\r\ngrpc-status: 0\r\n\r\n"},
+      {"TE: gzip;q=0.5, Trailers\r\n", "0\r\nContent-Length: 3\r\nRateLimit: x\r\nX-Sum: 1\r\n\r\n",
+       "0\r\nX-Sum: 1\r\n\r\n"},
+      {"", "0\r\nX-Sum: 1\r\n\r\n", "0\r\n\r\n"},
+      {"TE: trailers\r\n", "0\r\n\r\n", "0\r\n\r\n"},
+  };
+  for (const bool at_once : {true, false}) {
+    for (const auto& row : rows) {
+      SCOPED_TRACE(row.fields + row.end);
+      client.Send("GET / HTTP/1.1\r\nHost: a\r\n" + row.fields + "\r\n");
+      if (!upstream) upstream.emplace(upstream_.Accept());
+      const std::string request = upstream->ReadUntil("\r\n\r\n");
+      EXPECT_EQ(request.find("TE: trailers\r\nConnection: TE\r\n") != request.npos,
+                !row.fields.empty());
+      const std::string head =
+          "HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n";
+      upstream->Send(head + "2\r\nhi\r\n" + (at_once ? row.end : ""));
+      EXPECT_EQ(client.ReadUntil("\r\n\r\n").find("\r\nTrailer: X-Sum\r\n") != std::string::npos,
+                !row.fields.empty());
+      EXPECT_EQ(client.ReadUntil("hi\r\n"), "2\r\nhi\r\n");
+      if (!at_once) upstream->Send(row.end);
+      EXPECT_EQ(client.ReadExactly(row.passed.size()), row.passed);
+    }
+  }
+}
+
+TEST_F(GatewayTest, TrailersThatAreTooLongBreakTheAnswerOff) {
+  options_.header_bytes = 1024;
+  StartByHand();
+  RawClient client(port());
+  client.Send("GET / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\n\r\n");
+  RawClient upstream(upstream_.Accept());
+  upstream.ReadUntil("\r\n\r\n");
+  upstream.Send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: " +
+                std::string(1024, 'x') + "\r\n\r\n");
+  client.ReadUntil("\r\n\r\n");
+  EXPECT_EQ(client.ReadToEnd(), "");
 }
 
 TEST_F(GatewayTest, AnAnswerThatEndsWithTheConnectionIsSentInChunks) {

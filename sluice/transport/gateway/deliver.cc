@@ -3,6 +3,7 @@
 
 #include "sluice/net/http1_body.h"
 #include "sluice/transport/gateway/session.h"
+#include "sluice/transport/gateway/trailers.h"
 
 namespace sluice::gateway {
 namespace {
@@ -18,7 +19,9 @@ constexpr std::size_t kJoinedBytes = 4096;
 Task<bool> GatewaySession::Deliver() {
   const bool asked_in_full = !pump_ || pump_->done();
   const bool reusable = answer_.keep_alive && asked_in_full;
-  ClientHead how{.old_client = head().minor_version == 0, .request_id = request_id_};
+  ClientHead how{.old_client = head().minor_version == 0,
+                 .trailers = takes_trailers_,
+                 .request_id = request_id_};
   const bool length_told = answer_.framing.kind != net::BodyFraming::Kind::kChunked &&
                            answer_.framing.kind != net::BodyFraming::Kind::kUntilClose;
   how.keep_alive = head().keep_alive && !draining() && asked_in_full && stream().body().done() &&
@@ -31,6 +34,8 @@ Task<bool> GatewaySession::Deliver() {
 
   upstream_->Clear();
   upstream_->StartBody(answer_.framing);
+  trailers_.clear();
+  if (in_chunks && takes_trailers_) upstream_->KeepTrailers(&trailers_, limits().head.max_bytes);
   Http1Stream::BodyPart part = upstream_->NextArrivedPart();
   while (true) {
     if (part.state == PartState::kBroken) {
@@ -59,13 +64,17 @@ Task<bool> GatewaySession::Deliver() {
 // The head, if it is still here, the content, and the end of the body if this was it.
 Task<bool> GatewaySession::WritePart(const Http1Stream::BodyPart& part, bool in_chunks) {
   if (!in_chunks) co_return co_await WriteToClient(out_, part.content);
-  const bool last = upstream_->body().done();
-  if (part.content.empty()) {
-    co_return co_await WriteToClient(out_, last ? net::kLastChunk : std::string_view());
+  part_end_.clear();
+  if (!part.content.empty()) {
+    out_.append(net::ChunkLine(part.content.size()).view());
+    part_end_.append(net::kChunkEnd);
   }
-  out_.append(net::ChunkLine(part.content.size()).view());
-  co_return co_await WriteToClient(out_, part.content,
-                                   last ? std::string_view("\r\n0\r\n\r\n") : net::kChunkEnd);
+  if (upstream_->body().done()) {
+    part_end_.append("0\r\n");
+    AppendTrailers(trailers_, &part_end_);
+    part_end_.append("\r\n");
+  }
+  co_return co_await WriteToClient(out_, part.content, part_end_);
 }
 
 Task<bool> GatewaySession::WriteToClient(std::string_view first, std::string_view second,

@@ -49,6 +49,13 @@ bool Is(const net::Field& field, std::string_view name) {
 
 }  // namespace
 
+bool TellsOfTheWay(std::string_view name) {
+  return CompareWhole(name, kForwarded) != Likeness::kNone ||
+         CompareWhole(name, kRealIp) != Likeness::kNone ||
+         CompareWhole(name, kRequestIdField) != Likeness::kNone ||
+         CompareFamily(name) != Likeness::kNone;
+}
+
 bool ForwardingFields::Keeps(const net::Field& field) {
   const char first = Lower(field.name.front());
   if (first == 'f' && field.id == net::FieldId::forwarded) {

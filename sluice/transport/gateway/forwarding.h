@@ -65,6 +65,9 @@ class ForwardingFields {
   bool chain_kept_ = false;  // is there, that is, and is written anew with one more element
 };
 
+// Whether a field of this name, or a twin of it, is one of those above.
+[[nodiscard]] bool TellsOfTheWay(std::string_view name);
+
 // The id that the request came with, if it can be kept: given once, by a trusted proxy, in form.
 // Else empty.
 [[nodiscard]] std::string_view KeptRequestId(const net::RequestHead& head, bool trusted);

@@ -3,6 +3,7 @@
 #include "sluice/base/ascii.h"
 #include "sluice/net/http1_answer.h"
 #include "sluice/transport/gateway/request_id.h"
+#include "sluice/transport/gateway/trailers.h"
 
 namespace sluice::gateway {
 namespace {
@@ -56,6 +57,12 @@ void AppendUpgrade(const MessageHead& head, std::string* out) {
   if (any) out->append(kConnectionUpgrade);
 }
 
+void AppendAnnouncedTrailers(const MessageHead& head, std::string* out) {
+  for (const net::Field& field : head.fields) {
+    if (field.id == FieldId::trailer) net::AppendField("Trailer", field.value, out);
+  }
+}
+
 }  // namespace
 
 void AppendUpstreamHead(const net::RequestHead& head, const Hop& hop, std::string_view default_host,
@@ -85,6 +92,7 @@ void AppendUpstreamHead(const net::RequestHead& head, const Hop& hop, std::strin
     out->append(kConnectionUpgrade);
     net::AppendField("Upgrade", upgrade, out);
   }
+  if (TakesTrailers(head)) out->append("TE: trailers\r\nConnection: TE\r\n");
   forwarding.Append(out);
   out->append("\r\n");
 }
@@ -116,7 +124,10 @@ void AppendClientHead(const net::ResponseHead& head, const ClientHead& how,
   net::AppendField(kRequestIdField, how.request_id, out);
   // RFC 9110 (15.2.2, 15.5.22): these two are nothing without it.
   if (head.status == 101 || head.status == 426) AppendUpgrade(head, out);
-  if (SentInChunks(head, how)) out->append("Transfer-Encoding: chunked\r\n");
+  if (SentInChunks(head, how)) {
+    if (how.trailers) AppendAnnouncedTrailers(head, out);
+    out->append("Transfer-Encoding: chunked\r\n");
+  }
   if (!how.keep_alive) {
     out->append("Connection: close\r\n");
   } else if (how.old_client) {

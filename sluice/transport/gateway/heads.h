@@ -6,6 +6,7 @@
 //   Connection: keep-alive, X-One        --                         of this connection alone
 //   X-One: 1                             --                         likewise: Connection names it
 //   X-Forwarded-For: 9.9.9.9             X-Forwarded-For: 10.0.0.7  and more: see forwarding.h
+//   TE: gzip, trailers                   TE: trailers               with Connection: TE
 //
 // Fields that are passed on keep their spelling and order; lines that stand side by side are copied
 // together. Fields of one connection (RFC 9110, 7.6.1) stay on it: Connection and what it names,
@@ -32,6 +33,7 @@ void AppendUpstreamHead(const net::RequestHead& head, const Hop& hop, std::strin
 struct ClientHead {
   bool keep_alive = true;       // the client's connection
   bool old_client = false;      // HTTP/1.0, which knows no chunks and has to be told of keep-alive
+  bool trailers = false;        // it takes them
   std::string_view request_id;  // stands instead of one that the upstream gives
 };
 

@@ -41,7 +41,7 @@ TEST(UpstreamHeadTest, KeepsWhatIsMeantForTheUpstream) {
        "GET /a?b HTTP/1.1\r\nHost: h\r\nA: 1\r\nB:2 \r\n"},
       {"at both ends",
        "GET / HTTP/1.1\r\nConnection: a\r\nA: 1\r\nHost: h\r\nB: 2\r\nTE: trailers\r\n\r\n",
-       "GET / HTTP/1.1\r\nHost: h\r\nB: 2\r\n"},
+       "GET / HTTP/1.1\r\nHost: h\r\nB: 2\r\nTE: trailers\r\nConnection: TE\r\n"},
       {"Connection names what it must not",
        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nConnection: Host, "
        "content-length\r\n\r\n",

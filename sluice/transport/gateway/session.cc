@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sluice/net/await.h"
+#include "sluice/transport/gateway/trailers.h"
 #include "sluice/transport/gateway/upgrade.h"
 #include "sluice/transport/problem.h"
 
@@ -226,6 +227,7 @@ Task<bool> GatewaySession::Hold() {
 
 Task<bool> GatewaySession::Forward() {
   retryable_ = !head().framing.has_body() && IsIdempotent(head().method);
+  takes_trailers_ = TakesTrailers(head());
   in_chunks_ = head().framing.kind == net::BodyFraming::Kind::kChunked;
   out_.clear();
   AppendUpstreamHead(head(), hop_, parts_.upstream_name, upgrade_, &out_);

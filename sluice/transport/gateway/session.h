@@ -168,9 +168,12 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   std::optional<net::Task<void>> pump_;  // sends a long body while the answer is awaited
   Failure pump_failure_ = Failure::kNone;
 
-  bool heard_ = false;      // a head, be it an interim one, has come from the upstream
-  bool answered_ = false;   // the head of its answer has
-  bool in_chunks_ = false;  // the request's body
+  std::string trailers_;         // lines behind the answer's last chunk
+  std::string part_end_;         // what follows a part of the answer's body
+  bool takes_trailers_ = false;  // the client
+  bool heard_ = false;           // a head, be it an interim one, has come from the upstream
+  bool answered_ = false;        // the head of its answer has
+  bool in_chunks_ = false;       // the request's body
   bool retryable_ = false;
   bool left_ = false;  // the client has left, or the server has aborted the session
   bool watching_ = false;
