@@ -26,6 +26,7 @@ struct Answer {
   std::string_view content_type = "application/json";
   std::string body;
   std::string more_fields;  // finished lines, each with its CRLF
+  bool close = false;       // the connection ends with it: what the client means is not clear
 };
 
 // Head and body. `without_body` is for HEAD: the same head, Content-Length included.

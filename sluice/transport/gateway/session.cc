@@ -34,6 +34,13 @@ std::vector<std::uint32_t> WeightsOf(const std::vector<UpstreamOptions>& upstrea
   return weights;
 }
 
+// Who sends such a request is not trusted with a second one on the same connection.
+net::Answer BadRequest(std::string_view why) {
+  net::Answer answer = net::ProblemAnswer(400, why);
+  answer.close = true;
+  return answer;
+}
+
 // RFC 9110 (9.2.2).
 bool IsIdempotent(std::string_view method) {
   for (const std::string_view safe : {"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"}) {
@@ -126,12 +133,12 @@ Task<bool> GatewaySession::ServeRequest() {
   cors_fields_.clear();
   parts_.cors.AppendFields(head(), &cors_fields_);
   if (const PathError error = CheckPath(); error != PathError::kNone) {
-    co_return co_await Refuse(net::ProblemAnswer(400, ToString(error)));
+    co_return co_await Refuse(BadRequest(ToString(error)));
   }
   ReadUpgrade(head(), parts_.options.upgrades, &upgrade_);
   if (!upgrade_.empty() && head().framing.has_body()) {
     // It would have to be read to the end before the other protocol begins; nobody sends one.
-    co_return co_await Refuse(net::ProblemAnswer(400, "a request for an upgrade has a body"));
+    co_return co_await Refuse(BadRequest("a request for an upgrade has a body"));
   }
   Decide();
   const RequestScope scope(*this);
