@@ -48,6 +48,7 @@ struct GatewaySettings {
   Endpoint listen;
   std::vector<UpstreamSettings> upstreams;
   UpstreamHealthSettings upstream_health;
+  std::string health_path;  // answered by the gateway itself; empty: none
   Duration connect_timeout = std::chrono::seconds{2};  // to the upstream; also for a free one
   Duration response_timeout =
       std::chrono::seconds{60};  // until the upstream's answer begins, and between its parts

@@ -133,6 +133,17 @@ void ReadUpstreams(Fields& fields, GatewaySettings& gateway) {
   }
 }
 
+void ReadHealthPath(const Value& value, std::string& path) {
+  const auto text = value.Text();
+  if (!text) return;
+  if (!text->starts_with('/') || text->find_first_of("?#% \t*") != text->npos) {
+    value.Complain(fmt::format("must be one path, got {}", Quoted(*text)),
+                   "write for example `/.sluice/health`");
+    return;
+  }
+  path = *text;
+}
+
 void ReadUpstreamHealth(const Value& value, UpstreamHealthSettings& health) {
   Fields fields(value.node(), "`upstream_health`", value.diagnostics());
   if (const auto failures = fields.Take("failures")) {
@@ -155,6 +166,7 @@ void ReadGateway(const Value& value, Config& config) {
   Fields fields(value.node(), "`gateway`", value.diagnostics());
   ReadListen(fields, gateway.listen);
   ReadUpstreams(fields, gateway);
+  if (const auto path = fields.Take("health_path")) ReadHealthPath(*path, gateway.health_path);
   if (const auto health = fields.Take("upstream_health")) {
     ReadUpstreamHealth(*health, gateway.upstream_health);
   }

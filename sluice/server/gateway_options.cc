@@ -11,6 +11,7 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config) {
         {.address = {.host = upstream.address.host, .port = upstream.address.port},
          .weight = upstream.weight});
   }
+  options.health_path = settings.health_path;
   options.upstream_health = {.failures = settings.upstream_health.failures,
                              .rest = settings.upstream_health.rest};
   options.connect_timeout = settings.connect_timeout;

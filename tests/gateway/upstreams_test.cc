@@ -103,5 +103,18 @@ TEST_F(UpstreamsTest, AnAnswerThatCannotBeReadCountsAsAFailure) {
   EXPECT_EQ(Counts(0).requests, 1u);
 }
 
+TEST_F(UpstreamsTest, TheHealthPathIsAnsweredWithoutAnyUpstreamOrLimit) {
+  options_.health_path = "/.sluice/health";
+  options_.upstreams = {{.address = {"127.0.0.1", ClosedPort()}}};
+  Rule closed;
+  closed.name = "closed";
+  closed.deny = true;
+  Start({closed}, 0);
+  RawClient client(port());
+  EXPECT_EQ(client.Ask("GET /.sluice/health?from=lb HTTP/1.1\r\nHost: a\r\n\r\n").body, "ok\n");
+  EXPECT_EQ(client.Ask("GET /.sluice/health/x HTTP/1.1\r\nHost: a\r\n\r\n").status, 403);
+  EXPECT_EQ(gateway_->counters().requests, 1u);
+}
+
 }  // namespace
 }  // namespace sluice::gateway

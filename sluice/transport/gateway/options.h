@@ -27,6 +27,10 @@ struct GatewayOptions {
   std::vector<UpstreamOptions> upstreams;  // 1 to Balancer::kMaxUpstreams of them
   Balancer::Options upstream_health;
 
+  // Requests for this path are answered by the gateway itself: 200, or 503 while it drains. Empty:
+  // there is none.
+  std::string health_path;
+
   // Times.
   Duration connect_timeout = std::chrono::seconds(2);  // to the upstream; also for a free place
   // From the request's last byte to the answer's first, then between the answer's parts; also for

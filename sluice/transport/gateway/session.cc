@@ -132,6 +132,7 @@ Task<bool> GatewaySession::ServeRequest() {
   ReadHop();
   cors_fields_.clear();
   parts_.cors.AppendFields(head(), &cors_fields_);
+  if (AsksForHealth()) co_return co_await AnswerHealth();
   if (const PathError error = CheckPath(); error != PathError::kNone) {
     co_return co_await Refuse(BadRequest(ToString(error)));
   }
@@ -170,6 +171,22 @@ void GatewaySession::ReadHop() {
 Task<bool> GatewaySession::Refuse(net::Answer answer) {
   net::AppendField(kRequestIdField, request_id_, &answer.more_fields);
   answer.more_fields.append(cors_fields_);
+  co_return co_await Send(answer);
+}
+
+bool GatewaySession::AsksForHealth() const {
+  const std::string& path = parts_.options.health_path;
+  const std::string_view asked = head().path;
+  return !path.empty() && asked.substr(0, asked.find('?')) == path;
+}
+
+// For whoever balances load over several gateways: says nothing of the upstream, which they share.
+Task<bool> GatewaySession::AnswerHealth() {
+  net::Answer answer;
+  answer.status = draining() ? 503 : 200;
+  answer.content_type = "text/plain";
+  answer.body = draining() ? "draining\n" : "ok\n";
+  net::AppendField("Cache-Control", "no-store", &answer.more_fields);
   co_return co_await Send(answer);
 }
 

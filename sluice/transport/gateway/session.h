@@ -109,6 +109,8 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   void AppendRefusalFields(std::string* fields) override;
   void ReadHop();
   net::Task<bool> Refuse(net::Answer answer);
+  [[nodiscard]] bool AsksForHealth() const;
+  net::Task<bool> AnswerHealth();
   [[nodiscard]] PathError CheckPath();
   void Decide();
   void KeepSlots();
