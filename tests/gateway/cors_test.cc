@@ -80,6 +80,14 @@ TEST_F(CorsTest, OnlyWhatABrowserAsksInAdvanceIsExempt) {
       {"no question", "OPTIONS", kOrigin},
       {"an upgrade", "OPTIONS", kOrigin + wanted + "Connection: upgrade\r\nUpgrade: websocket\r\n"},
       {"a body", "OPTIONS", kOrigin + wanted + "Content-Length: 1\r\n"},
+      {"an empty origin besides", "OPTIONS", "Origin:\r\n" + kOrigin + wanted},
+      {"an empty question", "OPTIONS", kOrigin + "Access-Control-Request-Method:\r\n"},
+      {"a password", "OPTIONS", kOrigin + wanted + "Authorization: Basic YTpi\r\n"},
+      {"a cookie", "OPTIONS", kOrigin + wanted + "Cookie: a=b\r\n"},
+      {"another method in truth", "OPTIONS", kOrigin + wanted + "X-HTTP-Method-Override: PUT\r\n"},
+      {"a question that is named away", "OPTIONS",
+       kOrigin + wanted + "Connection: Access-Control-Request-Method\r\n"},
+      {"an origin that is named away", "OPTIONS", kOrigin + wanted + "Connection: Origin\r\n"},
   };
   for (const auto& row : rows) EXPECT_EQ(Ask(row.method, row.fields).status, 429) << row.what;
   EXPECT_EQ(Preflight().status, 405);

@@ -68,6 +68,15 @@ TEST_F(GatewayTest, BelievesATrustedProxyAndCountsAsItSays) {
   EXPECT_EQ(denied.Field("X-Request-Id"), "second");
   client.Send(again + "8.8.8.8\r\n\r\n");
   EXPECT_THAT(upstream.ReadUntil("\r\n\r\n"), HasSubstr("X-Forwarded-For: 8.8.8.8, 127.0.0.1"));
+  upstream.Send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  client.ReadResponse();
+  // A proxy that passes its client's Connection on does not lose what it wrote by that.
+  client.Send(again +
+              "7.7.7.7\r\nX-Forwarded-Proto: https\r\nConnection: X-Forwarded-For, "
+              "X-Forwarded-Proto\r\n\r\n");
+  EXPECT_THAT(upstream.ReadUntil("\r\n\r\n"),
+              ::testing::AllOf(HasSubstr("X-Forwarded-For: 7.7.7.7, 127.0.0.1"),
+                               HasSubstr("X-Forwarded-Proto: https")));
 }
 
 TEST_F(GatewayTest, EveryAnswerBearsTheIdOfItsRequest) {

@@ -103,6 +103,33 @@ TEST_F(UpstreamsTest, AnAnswerThatCannotBeReadCountsAsAFailure) {
   EXPECT_EQ(Counts(0).requests, 1u);
 }
 
+TEST_F(UpstreamsTest, AnAnswerThatBreaksOffCountsAsAFailure) {
+  options_.upstream_health = {.failures = 1, .rest = 1h};
+  StartBefore({{upstream_.port(), 1}, {AddApi(), 1}});
+  RawClient client(port());
+  client.Send(kGet);
+  RawClient connection(upstream_.Accept());
+  connection.ReadUntil("\r\n\r\n");
+  connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nabc");
+  connection.Close();
+  EXPECT_FALSE(client.ReadResponse().complete);
+  Until([&] { return Counts(0).failures == 1; });
+  EXPECT_EQ(Counts(0).resting_in, 1u);
+}
+
+// Else whoever asks for the right nonsense could put every upstream to rest.
+TEST_F(UpstreamsTest, AnUpgradeToSomethingElseIsNoFailureOfTheUpstream) {
+  options_.upstream_health = {.failures = 1, .rest = 1h};
+  StartBefore({{upstream_.port(), 1}});
+  RawClient client(port());
+  client.Send("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
+  RawClient connection(upstream_.Accept());
+  connection.ReadUntil("\r\n\r\n");
+  connection.Send("HTTP/1.1 101 Other\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n");
+  EXPECT_EQ(client.ReadResponse().status, 502);
+  EXPECT_EQ(Counts(0).failures, 0u);
+}
+
 TEST_F(UpstreamsTest, TheHealthPathIsAnsweredWithoutAnyUpstreamOrLimit) {
   options_.health_path = "/.sluice/health";
   options_.upstreams = {{.address = {"127.0.0.1", ClosedPort()}}};

@@ -27,6 +27,13 @@ std::string OwnerOf(int fd) {
       absl::StripSuffix(absl::string_view(text.data(), static_cast<std::size_t>(size)), "\n"));
 }
 
+bool IsStill(int fd, const std::string& name) {
+  struct stat open_file {};
+  struct stat named {};
+  return fstat(fd, &open_file) == 0 && stat(name.c_str(), &named) == 0 &&
+         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
 void WriteOwner(int fd) {
   const std::string text = absl::StrCat(getpid(), "\n");
   // Only for people: whoever has the lock has it whatever stands there.
@@ -54,7 +61,10 @@ absl::StatusOr<SnapshotLock> SnapshotLock::Take(const std::string& path) {
     return absl::FailedPreconditionError(
         absl::StrCat("snapshot ", path, " is in use by ", OwnerOf(fd)));
   }
-  if (taken == 0) WriteOwner(fd);
+  if (taken != 0) return lock;  // a file system without locks
+  // Somebody may have removed the file between its opening and the lock: then it guards nothing.
+  if (!IsStill(fd, name)) return Take(path);
+  WriteOwner(fd);
   return lock;
 }
 

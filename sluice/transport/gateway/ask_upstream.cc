@@ -49,10 +49,10 @@ Task<GatewaySession::Failure> GatewaySession::Attempt(bool fresh) {
   Failure failure = co_await SendRequest();
   if (failure == Failure::kNone) failure = co_await ReadAnswerHead();
   const bool untouched = kept && !heard_ && upstream_->buffer().empty();
-  if (failure == Failure::kNone) {
-    NoteAnswer();
-  } else if (failure == Failure::kTimeout || failure == Failure::kBadAnswer ||
-             (failure == Failure::kUnreachable && !untouched)) {
+  // How an answer that has begun goes on is for Deliver() to note. What the client can bring about
+  // by what it asks for (kBadUpgrade) is no failure of the upstream.
+  if (failure == Failure::kTimeout || failure == Failure::kBadAnswer ||
+      (failure == Failure::kUnreachable && !untouched)) {
     NoteFailure();
   }
   if (failure != Failure::kNone && !untouched) {
@@ -209,7 +209,7 @@ Task<GatewaySession::Failure> GatewaySession::ReadAnswerHead() {
         net::ParseResponseHead(upstream_->head_bytes(), to_head(), &answer_);
     if (!problem.ok()) co_return Failure::kBadAnswer;
     const bool changes = answer_.status == 101;
-    if (changes && !ChangesAsAsked(answer_, upgrade_)) co_return Failure::kBadAnswer;
+    if (changes && !ChangesAsAsked(answer_, upgrade_)) co_return Failure::kBadUpgrade;
     answered_ = changes || answer_.status >= 200;
     if (answered_) co_return Failure::kNone;
     const bool passed = co_await PassInterim();

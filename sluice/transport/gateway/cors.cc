@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sluice/base/ascii.h"
 #include "sluice/net/http1_answer.h"
 #include "sluice/transport/gateway/request_id.h"
 
@@ -13,13 +14,36 @@ constexpr std::string_view kAnyOrigin = "*";
 
 // The request's one Origin; empty where there is none, or several.
 std::string_view OriginOf(const net::RequestHead& head) {
-  std::string_view origin;
+  const net::Field* origin = nullptr;
   for (const net::Field& field : head.fields) {
     if (field.id != net::FieldId::origin) continue;
-    if (!origin.empty()) return {};
-    origin = field.value;
+    if (origin != nullptr) return {};
+    origin = &field;
   }
-  return origin;
+  return origin == nullptr ? std::string_view() : origin->value;
+}
+
+// What a browser never puts into a preflight: it would make a request of one that it is not.
+bool SaysMoreThanAPreflight(const net::RequestHead& head) {
+  for (const net::Field& field : head.fields) {
+    switch (field.id) {
+      case net::FieldId::authorization:
+      case net::FieldId::proxy_authorization:
+      case net::FieldId::cookie:
+        return true;
+      case net::FieldId::origin:
+      case net::FieldId::access_control_request_method:
+        if (field.value.empty() || head.NamedByConnection(field)) return true;
+        break;
+      default:
+        if (EqualsIgnoringCase(field.name, "X-HTTP-Method-Override") ||
+            EqualsIgnoringCase(field.name, "X-HTTP-Method") ||
+            EqualsIgnoringCase(field.name, "X-Method-Override")) {
+          return true;
+        }
+    }
+  }
+  return false;
 }
 
 std::string ExposeLine(const transport::HeaderDialects& dialects) {
@@ -48,7 +72,7 @@ bool Cors::Lists(std::string_view origin) const {
 bool Cors::Exempts(const net::RequestHead& head) const {
   return options_.exempt_preflight && head.method == "OPTIONS" && !head.framing.has_body() &&
          !head.upgrade && head.Find(net::FieldId::access_control_request_method) != nullptr &&
-         Lists(OriginOf(head));
+         Lists(OriginOf(head)) && !SaysMoreThanAPreflight(head);
 }
 
 void Cors::AppendFields(const net::RequestHead& head, std::string* out) const {

@@ -42,7 +42,10 @@ Task<bool> GatewaySession::Deliver() {
       // The client must see that the answer is not whole: no last chunk, no full length.
       const bool upstreams_fault =
           pump_failure_ == Failure::kNone || pump_failure_ == Failure::kTimeout;
-      if (upstreams_fault) parts_.counters.upstream_errors.fetch_add(1, std::memory_order_relaxed);
+      if (upstreams_fault) {
+        parts_.counters.upstream_errors.fetch_add(1, std::memory_order_relaxed);
+        NoteFailure();
+      }
       if (!out_.empty()) co_await WriteToClient(out_);
       stream().Abort();
       co_return false;
@@ -54,6 +57,7 @@ Task<bool> GatewaySession::Deliver() {
     part = co_await upstream_->ReadBody(parts_.options.response_timeout);
     if (left_) co_return false;
   }
+  NoteAnswer();
   if (reusable && upstream_->idle() && asked_in_full) {
     upstream_->EndHead();
     parts_.pool.Keep(std::move(upstream_), chosen_);

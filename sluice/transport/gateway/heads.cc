@@ -30,6 +30,12 @@ bool BelongsToConnection(FieldId id) {
   }
 }
 
+// Connection cannot name away what tells of the request's way: a proxy that passes its client's
+// Connection on would let the client choose what the upstream believes.
+bool NamedAway(const MessageHead& head, const net::Field& field) {
+  return head.connection_options && !TellsOfTheWay(field.name) && head.NamedByConnection(field);
+}
+
 // Copies the lines of all fields for which `drop(field)` says no.
 template <class Drop>
 void CopyFields(const MessageHead& head, std::string* out, const Drop& drop) {
@@ -37,7 +43,7 @@ void CopyFields(const MessageHead& head, std::string* out, const Drop& drop) {
   const char* run = nullptr;  // the lines that are to be copied, so far
   for (const net::Field& field : head.fields) {
     const char* const line = field.name.data();
-    if (!BelongsToConnection(field.id) && !head.NamedByConnection(field) && !drop(field)) {
+    if (!BelongsToConnection(field.id) && !NamedAway(head, field) && !drop(field)) {
       if (run == nullptr) run = line;
       continue;
     }

@@ -290,6 +290,7 @@ Task<bool> GatewaySession::AnswerFailure(Failure failure) {
       answer = net::ProblemAnswer(504, "the upstream did not answer in time");
       break;
     case Failure::kBadAnswer:
+    case Failure::kBadUpgrade:
       answer = net::ProblemAnswer(502, "the upstream's answer cannot be read");
       break;
     default:

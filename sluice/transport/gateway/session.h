@@ -99,6 +99,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
     kUnreachable,  // refused, reset, ended early
     kTimeout,
     kBadAnswer,   // not HTTP/1.1
+    kBadUpgrade,  // a 101 to something that was not asked for
     kClientBody,  // the request's body is out of form
     kClientSlow,  // no content of it came in time
     kClientLeft,

@@ -24,6 +24,7 @@ Task<void> GatewaySession::Tunnel() {
   const bool told = co_await WriteToClient(out_);
   if (!told) co_return;
 
+  NoteAnswer();
   tunnel_patience_ = parts_.options.tunnel_idle_timeout;
   tunnel_alarm_.Set(tunnel_patience_);
   Task<void> request = Carry(stream(), *upstream_);

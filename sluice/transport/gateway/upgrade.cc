@@ -9,6 +9,10 @@ namespace {
 
 using net::FieldId;
 
+std::string_view NameOf(std::string_view protocol) {
+  return protocol.substr(0, protocol.find('/'));
+}
+
 template <class Visit>
 void ForEachProtocol(const net::MessageHead& head, Visit visit) {
   for (const net::Field& field : head.fields) {
@@ -23,8 +27,9 @@ void ReadUpgrade(const net::RequestHead& head, std::span<const std::string> allo
   asked->clear();
   if (!head.upgrade || head.minor_version == 0) return;
   ForEachProtocol(head, [&](std::string_view protocol) {
-    const std::string_view name = protocol.substr(0, protocol.find('/'));
-    const auto is_it = [&](const std::string& other) { return EqualsIgnoringCase(other, name); };
+    const auto is_it = [&](const std::string& other) {
+      return EqualsIgnoringCase(other, NameOf(protocol));
+    };
     if (std::none_of(allowed.begin(), allowed.end(), is_it)) return;
     if (!asked->empty()) asked->append(", ");
     asked->append(protocol);
@@ -37,8 +42,9 @@ bool ChangesAsAsked(const net::ResponseHead& head, std::string_view asked) {
   ForEachProtocol(head, [&](std::string_view protocol) {
     named = true;
     bool found = false;
-    net::ForEachListItem(
-        asked, [&](std::string_view one) { found = found || EqualsIgnoringCase(one, protocol); });
+    net::ForEachListItem(asked, [&](std::string_view one) {
+      found = found || EqualsIgnoringCase(NameOf(one), NameOf(protocol));
+    });
     strange = strange || !found;
   });
   return named && !strange && head.upgrade;

@@ -25,6 +25,7 @@ void ReadUpgrade(const net::RequestHead& head, std::span<const std::string> allo
                  std::string* asked);
 
 // Whether a 101 says to which protocol it changes, and names nothing that is not among `asked`.
+// Versions may differ: that is between the two.
 [[nodiscard]] bool ChangesAsAsked(const net::ResponseHead& head, std::string_view asked);
 
 }  // namespace sluice::gateway

@@ -54,6 +54,7 @@ TEST(UpgradeTest, A101ChangesToWhatWasAskedFor) {
     bool as_asked;
   } rows[] = {
       {"Connection: upgrade\r\nUpgrade: WebSocket\r\n", "ssh/2.0, websocket", true},
+      {"Connection: upgrade\r\nUpgrade: websocket\r\n", "websocket/13", true},
       {"Connection: upgrade\r\nUpgrade: h2c\r\n", "websocket", false},
       {"Connection: upgrade\r\nUpgrade: websocket, h2c\r\n", "websocket", false},
       {"Connection: upgrade\r\n", "websocket", false},
