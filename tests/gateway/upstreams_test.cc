@@ -29,6 +29,17 @@ class UpstreamsTest : public GatewayTest {
     }
     Start({}, 0);
   }
+  // What the client gets when the upstream that the test plays says `answer` and closes.
+  RawResponse AskByHand(std::string_view request, std::string_view answer) {
+    RawClient client(port());
+    client.Send(request);
+    {
+      RawClient connection(upstream_.Accept());
+      connection.ReadUntil("\r\n\r\n");
+      connection.Send(answer);
+    }
+    return client.ReadResponse();
+  }
   [[nodiscard]] Gateway::UpstreamCounts Counts(std::size_t upstream) const {
     return gateway_->counters().upstreams.at(upstream);
   }
@@ -93,26 +104,15 @@ TEST_F(UpstreamsTest, WhenAllAreGoneTheAnswerIs502) {
 TEST_F(UpstreamsTest, AnAnswerThatCannotBeReadCountsAsAFailure) {
   options_.upstream_health = {.failures = 1, .rest = 1h};
   StartBefore({{upstream_.port(), 1}, {AddApi(), 1}});
-  RawClient client(port());
-  client.Send(kGet);
-  RawClient connection(upstream_.Accept());
-  connection.ReadUntil("\r\n\r\n");
-  connection.Send("HTTP/1.1 nonsense\r\n\r\n");
-  EXPECT_EQ(client.ReadResponse().status, 502);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(client.Ask(kGet).status, 200);
-  EXPECT_EQ(Counts(0).requests, 1u);
+  EXPECT_EQ(AskByHand(kGet, "HTTP/1.1 nonsense\r\n\r\n").status, 502);
+  EXPECT_EQ(Counts(0).failures, 1u);
+  EXPECT_EQ(Counts(0).resting_in, 1u);
 }
 
 TEST_F(UpstreamsTest, AnAnswerThatBreaksOffCountsAsAFailure) {
   options_.upstream_health = {.failures = 1, .rest = 1h};
   StartBefore({{upstream_.port(), 1}, {AddApi(), 1}});
-  RawClient client(port());
-  client.Send(kGet);
-  RawClient connection(upstream_.Accept());
-  connection.ReadUntil("\r\n\r\n");
-  connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nabc");
-  connection.Close();
-  EXPECT_FALSE(client.ReadResponse().complete);
+  EXPECT_FALSE(AskByHand(kGet, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nabc").complete);
   Until([&] { return Counts(0).failures == 1; });
   EXPECT_EQ(Counts(0).resting_in, 1u);
 }
@@ -121,12 +121,11 @@ TEST_F(UpstreamsTest, AnAnswerThatBreaksOffCountsAsAFailure) {
 TEST_F(UpstreamsTest, AnUpgradeToSomethingElseIsNoFailureOfTheUpstream) {
   options_.upstream_health = {.failures = 1, .rest = 1h};
   StartBefore({{upstream_.port(), 1}});
-  RawClient client(port());
-  client.Send("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
-  RawClient connection(upstream_.Accept());
-  connection.ReadUntil("\r\n\r\n");
-  connection.Send("HTTP/1.1 101 Other\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n");
-  EXPECT_EQ(client.ReadResponse().status, 502);
+  EXPECT_EQ(
+      AskByHand("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+                "HTTP/1.1 101 Other\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n")
+          .status,
+      502);
   EXPECT_EQ(Counts(0).failures, 0u);
 }
 
