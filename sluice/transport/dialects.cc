@@ -48,10 +48,11 @@ bool TakeString(std::string_view* text) {
   return false;
 }
 
-// Takes a parameter's name, or its value where it is no string: what may stand in either.
+// Takes a parameter's name, or its value where it is no string: a token, a number or a truth value
+// (RFC 9651, 3.3), roughly, made of their signs and of no others.
 bool TakeWord(std::string_view* text) {
-  const auto end = std::find_if(text->begin(), text->end(), [](char c) {
-    return c <= ' ' || c > '~' || c == ',' || c == ';' || c == '=' || c == '"' || c == '\\';
+  const auto end = std::find_if_not(text->begin(), text->end(), [](char c) {
+    return IsTokenChar(c) || c == ':' || c == '/' || c == '?';
   });
   const auto size = static_cast<std::size_t>(end - text->begin());
   text->remove_prefix(size);
@@ -62,8 +63,11 @@ bool TakeWord(std::string_view* text) {
 bool TakeBytes(std::string_view* text) {
   const std::size_t end = text->find(':', 1);
   if (!text->starts_with(':') || end == text->npos) return false;
+  const std::string_view bytes = text->substr(1, end - 1);
   text->remove_prefix(end + 1);
-  return true;
+  return std::all_of(bytes.begin(), bytes.end(), [](char c) {
+    return IsLetter(c) || IsDigit(c) || c == '+' || c == '/' || c == '=';
+  });
 }
 
 bool TakeParameters(std::string_view* text) {

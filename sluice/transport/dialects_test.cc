@@ -34,12 +34,28 @@ TEST(ListOfStringsTest, TakesWhatCanFollowOursInOneField) {
         R"("a\"b\\";r=1)", R"("a;,b";pk=:ZGVtbw==:;x="y,z";*k-1.2=?0)", R"("a"; r=1)"}) {
     EXPECT_TRUE(IsListOfStrings(text)) << text;
   }
-  for (const auto* text :
-       {"", " ", "limit=100, remaining=5, reset=3", "100;w=60", "a;r=1",
-        R"("a")"
-        R"("b")",
-        R"("a";r=1,)", R"(, "a")", R"("a)", R"("a\)", R"("a\n")", R"("a";)", R"("a";r=)",
-        R"("a";r= 1)", R"("a";pk=:ab)", R"("a" ;r=1)", "\"\xc3\xa4\"", R"("a";r=1, 100;w=60)"}) {
+  for (const auto* text : {"",
+                           " ",
+                           "limit=100, remaining=5, reset=3",
+                           "100;w=60",
+                           "a;r=1",
+                           R"("a")"
+                           R"("b")",
+                           R"("a";r=1,)",
+                           R"(, "a")",
+                           R"("a)",
+                           R"("a\)",
+                           R"("a\n")",
+                           R"("a";)",
+                           R"("a";r=)",
+                           R"("a";r= 1)",
+                           R"("a";pk=:ab)",
+                           R"("a";pk=:not base64:)",
+                           R"("a";q=[]{})",
+                           R"("a";q=9@)",
+                           R"("a" ;r=1)",
+                           "\"\xc3\xa4\"",
+                           R"("a";r=1, 100;w=60)"}) {
     EXPECT_FALSE(IsListOfStrings(text)) << text;
   }
 }

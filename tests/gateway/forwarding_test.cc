@@ -319,11 +319,16 @@ TEST_F(GatewayTest, PassesInterimAnswersOn) {
   client.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   RawClient upstream(upstream_.Accept());
   upstream.ReadUntil("\r\n\r\n");
-  upstream.Send("HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nConnection: x\r\n\r\n" + kOk);
+  upstream.Send(
+      "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nConnection: x\r\nX-Request-Id: evil\r\n"
+      "RateLimit: \"x\";r=9\r\n\r\n" +
+      kOk);
   const RawResponse hint = client.ReadResponse();
   EXPECT_EQ(hint.status, 103);
   EXPECT_EQ(hint.Field("Link"), "</a.css>");
-  EXPECT_FALSE(hint.Has("Connection"));
+  for (const auto* name : {"Connection", "X-Request-Id", "RateLimit"}) {
+    EXPECT_FALSE(hint.Has(name)) << name;
+  }
   EXPECT_EQ(client.ReadResponse().body, "ok");
 }
 

@@ -143,8 +143,11 @@ void AppendClientHead(const net::ResponseHead& head, const ClientHead& how,
 
 void AppendInterimHead(const net::ResponseHead& head, std::string* out) {
   net::AppendStatusLine(head.status, out);
-  CopyFields(head, out,
-             [](const net::Field& field) { return field.id == FieldId::content_length; });
+  // What the gateway itself says of limits and of the request comes with the final answer.
+  CopyFields(head, out, [](const net::Field& field) {
+    return field.id == FieldId::content_length || transport::FindLimitField(field.name) ||
+           EqualsIgnoringCase(field.name, kRequestIdField);
+  });
   out->append("\r\n");
 }
 
