@@ -63,9 +63,9 @@ int Serve(config::LoadResult loaded, Server::Loader loader, const std::string& w
   }
   std::cout << welcome << std::flush;
   signals.ServeUntilTheEnd(**server);
-  (*server)->Stop();
+  const bool kept = (*server)->Stop();
   log::Info("stopped");
-  return config::kExitDone;
+  return kept ? config::kExitDone : config::kExitFailed;
 }
 
 int ServeFile(const std::string& path) {

@@ -61,11 +61,11 @@ class Server::Parts {
  public:
   Parts(config::Config config, Loader loader)
       : config_(std::move(config)), loader_(std::move(loader)), loops_(config_.threads) {}
-  ~Parts() { Stop(); }
+  ~Parts() { (void)Stop(); }
 
   absl::Status Start();
   bool Reload();
-  void Stop();
+  bool Stop();
   std::string gateway_address() const;
   std::string admin_address() const;
 
@@ -76,7 +76,7 @@ class Server::Parts {
   absl::Status Use(std::shared_ptr<const RuleSet> rules);
   void WarnOfChangesForTheNextStart(const config::Config& next) const;
   void WriteMetrics(std::string& out) const;
-  void WriteSnapshot() const;
+  bool WriteSnapshot() const;
   std::shared_ptr<const ActiveRules> active() const {
     const std::lock_guard lock(mutex_);
     return active_;
@@ -177,7 +177,8 @@ void Server::Parts::StartHousekeeping() {
   std::vector<Housekeeping::Chore> chores;
   chores.push_back({.every = std::chrono::seconds{1}, .work = [this] { clock_.RefreshOffset(); }});
   if (!config_.memory.snapshot.empty()) {
-    chores.push_back({.every = config_.memory.snapshot_every, .work = [this] { WriteSnapshot(); }});
+    chores.push_back(
+        {.every = config_.memory.snapshot_every, .work = [this] { (void)WriteSnapshot(); }});
   }
   housekeeping_ = std::make_unique<Housekeeping>(std::move(chores));
 }
@@ -253,16 +254,17 @@ void Server::Parts::WriteMetrics(std::string& out) const {
   if (gateway_ != nullptr) WriteGatewayMetrics(gateway_->counters(), out);
 }
 
-void Server::Parts::WriteSnapshot() const {
+bool Server::Parts::WriteSnapshot() const {
   const std::string& path = config_.memory.snapshot;
   const absl::Status written = store_->WriteSnapshot(path, clock_.Read());
   if (!written.ok()) {
     log::Error("snapshot not written", {{"why", std::string(written.message())}});
   }
+  return written.ok();
 }
 
-void Server::Parts::Stop() {
-  if (stopped_) return;
+bool Server::Parts::Stop() {
+  if (stopped_) return true;
   stopped_ = true;
   ready_ = false;
   if (gateway_ != nullptr) {
@@ -274,7 +276,7 @@ void Server::Parts::Stop() {
   loops_.Stop();
   gateway_.reset();
   // A start that failed has counted nothing.
-  if (started_ && !config_.memory.snapshot.empty()) WriteSnapshot();
+  return !started_ || config_.memory.snapshot.empty() || WriteSnapshot();
 }
 
 std::string Server::Parts::gateway_address() const {
@@ -295,7 +297,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(config::Config config, Loa
 }
 
 bool Server::Reload() { return parts_->Reload(); }
-void Server::Stop() { parts_->Stop(); }
+bool Server::Stop() { return parts_->Stop(); }
 std::string Server::gateway_address() const { return parts_->gateway_address(); }
 std::string Server::admin_address() const { return parts_->admin_address(); }
 

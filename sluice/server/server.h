@@ -39,8 +39,9 @@ class Server {
   bool Reload();
 
   // Not ready, accepts nothing new, lets what is in flight end for at most the drain time, writes
-  // the snapshot, ends the threads. Does nothing a second time.
-  void Stop();
+  // the snapshot, ends the threads. False: the snapshot could not be written, which the log has
+  // told. Does nothing a second time.
+  bool Stop();
 
   // Where the doors listen: "127.0.0.1:8080"; empty when there is no such door.
   [[nodiscard]] std::string gateway_address() const;

@@ -347,6 +347,13 @@ class Operation(unittest.TestCase):
             self.assertEqual(run.returncode, 2)
             self.assertRegex(run.stderr, "cannot keep a snapshot at .*missing/quotas.snapshot: .*No such file or directory")
 
+    def test_a_snapshot_that_cannot_be_written_at_the_end_is_told_by_the_exit_code(self):
+        with tempfile.TemporaryDirectory() as folder:
+            sluice = Sluice(settings(1, "store: { memory: { snapshot: quotas.snapshot } }\nrules: []"), folder)
+            os.mkdir(os.path.join(folder, "quotas.snapshot.tmp"))
+            self.assertEqual(sluice.stop(), 2)
+            self.assertRegex(sluice.text(), "snapshot not written .*quotas.snapshot.tmp")
+
     def test_a_start_that_fails_leaves_the_snapshot_alone(self):
         quota = ("store: { memory: { snapshot: quotas.snapshot } }\n"
                  "rules: [{ name: quota, key: api_key, limit: 2/year, algorithm: calendar, time_zone: UTC }]")
