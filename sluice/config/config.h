@@ -3,6 +3,7 @@
 // Every number is within its range and every default is filled in; nothing below asks again.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,6 +30,8 @@ struct CorsSettings {
   bool credentials = false;  // never with `*`
   friend bool operator==(const CorsSettings&, const CorsSettings&) = default;
 };
+
+inline constexpr std::size_t kMaxUpstreams = 64;
 
 // One of `gateway.upstream`: `http://HOST[:PORT]`.
 struct UpstreamSettings {

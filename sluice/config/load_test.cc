@@ -269,6 +269,12 @@ TEST(LoadTest, ReadsUpgrades) {
             "1:55 `upgrades` must have at most 16 protocols, got 17\n");
 }
 
+TEST(LoadTest, AnUpstreamStandsOnceInTheList) {
+  EXPECT_EQ(Complaints("gateway: { listen: a:1, upstream: [http://b, http://c, http://B:80/] }\n"),
+            "1:56 `upstream` names an upstream that stands before it = give that one a `weight` "
+            "instead\n");
+}
+
 TEST(LoadTest, ReadsUpstreamsOfEveryForm) {
   const struct {
     std::string_view url;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/base/ascii.h"
 #include "sluice/config/cors.h"
 #include "sluice/config/upgrades.h"
 
@@ -122,14 +123,21 @@ UpstreamSettings ReadUpstream(const Value& item) {
 }
 
 void ReadUpstreams(Fields& fields, GatewaySettings& gateway) {
-  constexpr std::size_t kMost = 64;
   const auto upstream =
       fields.Require("upstream", "write where requests go: `upstream: http://127.0.0.1:9000`");
   if (!upstream) return;
-  for (const Value& item : upstream->Items()) gateway.upstreams.push_back(ReadUpstream(item));
-  if (gateway.upstreams.size() > kMost) {
+  for (const Value& item : upstream->Items()) {
+    const UpstreamSettings one = ReadUpstream(item);
+    for (const UpstreamSettings& other : gateway.upstreams) {
+      if (other.address.port != one.address.port || one.address.port == 0) continue;
+      if (!EqualsIgnoringCase(other.address.host, one.address.host)) continue;
+      item.Complain("names an upstream that stands before it", "give that one a `weight` instead");
+    }
+    gateway.upstreams.push_back(one);
+  }
+  if (gateway.upstreams.size() > kMaxUpstreams) {
     upstream->Complain(
-        fmt::format("has {} upstreams; {} are the most", gateway.upstreams.size(), kMost));
+        fmt::format("has {} upstreams; {} are the most", gateway.upstreams.size(), kMaxUpstreams));
   }
 }
 

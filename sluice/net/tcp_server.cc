@@ -12,14 +12,15 @@ namespace sluice::net {
 // What one loop's thread owns. Kept alive by the coroutines that run in it.
 class TcpServer::PerLoop : public std::enable_shared_from_this<PerLoop> {
  public:
-  PerLoop(Listener listener, std::size_t max_sessions, Factory factory)
+  PerLoop(Listener listener, std::size_t max_sessions, Factory factory,
+          std::shared_ptr<std::atomic<std::size_t>> open)
       : listener_(std::move(listener)),
         max_sessions_(max_sessions),
         factory_(std::move(factory)),
+        open_(std::move(open)),
         patience_(*this) {}
 
   [[nodiscard]] EventLoop& loop() { return listener_.loop(); }
-  [[nodiscard]] std::size_t open() const { return open_.load(std::memory_order_relaxed); }
 
   static Task<void> AcceptAll(std::shared_ptr<PerLoop> self) {
     while (true) {
@@ -66,12 +67,12 @@ class TcpServer::PerLoop : public std::enable_shared_from_this<PerLoop> {
 
   static Task<void> Serve(std::shared_ptr<PerLoop> self, std::unique_ptr<Session> session) {
     const auto place = self->sessions_.insert(self->sessions_.end(), session.get());
-    self->open_.fetch_add(1, std::memory_order_relaxed);
+    self->open_->fetch_add(1, std::memory_order_relaxed);
     if (self->draining_) session->Drain();
     co_await session->Run();
     self->sessions_.erase(place);
     session.reset();
-    self->open_.fetch_sub(1, std::memory_order_relaxed);
+    self->open_->fetch_sub(1, std::memory_order_relaxed);
     if (self->room_waiter_) std::exchange(self->room_waiter_, nullptr).resume();
     self->TellIfEmpty();
   }
@@ -90,7 +91,7 @@ class TcpServer::PerLoop : public std::enable_shared_from_this<PerLoop> {
   const std::size_t max_sessions_;
   Factory factory_;
   std::list<Session*> sessions_;
-  std::atomic<std::size_t> open_ = 0;
+  const std::shared_ptr<std::atomic<std::size_t>> open_;  // of all loops
   std::coroutine_handle<> room_waiter_;
   bool accepting_ = true;
   bool draining_ = false;
@@ -109,7 +110,8 @@ absl::StatusOr<std::unique_ptr<TcpServer>> TcpServer::Start(EventLoops& loops,
   server->endpoint_ = listeners->front().endpoint();
   const std::size_t share = std::max<std::size_t>(1, options.max_connections / loops.size());
   for (Listener& listener : *listeners) {
-    server->per_loop_.push_back(std::make_shared<PerLoop>(std::move(listener), share, factory));
+    server->per_loop_.push_back(
+        std::make_shared<PerLoop>(std::move(listener), share, factory, server->open_));
   }
   for (const std::shared_ptr<PerLoop>& part : server->per_loop_) {
     part->loop().Post([part] { Spawn(PerLoop::AcceptAll(part)); });
@@ -118,12 +120,6 @@ absl::StatusOr<std::unique_ptr<TcpServer>> TcpServer::Start(EventLoops& loops,
 }
 
 TcpServer::~TcpServer() { Drain(Duration::zero()); }
-
-std::size_t TcpServer::connections() const {
-  std::size_t open = 0;
-  for (const std::shared_ptr<PerLoop>& part : per_loop_) open += part->open();
-  return open;
-}
 
 void TcpServer::Drain(Duration limit) {
   if (!loops_->running()) return per_loop_.clear();  // nothing was accepted

@@ -8,6 +8,7 @@
 // holds the others.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -55,7 +56,8 @@ class TcpServer {
   ~TcpServer();  // as Drain(0)
 
   [[nodiscard]] const tcp::endpoint& endpoint() const { return endpoint_; }
-  [[nodiscard]] std::size_t connections() const;  // open now
+  // Open now. From any thread, also while Drain() runs.
+  [[nodiscard]] std::size_t connections() const { return open_->load(std::memory_order_relaxed); }
 
   // Stops accepting, lets sessions finish for at most `limit`, then aborts them, and returns when
   // none is left. Not from a loop's thread; the loops must run, or never have run.
@@ -69,6 +71,8 @@ class TcpServer {
   EventLoops* loops_ = nullptr;
   tcp::endpoint endpoint_;
   std::vector<std::shared_ptr<PerLoop>> per_loop_;
+  // Of all loops; apart from them, since they go before their server does.
+  std::shared_ptr<std::atomic<std::size_t>> open_ = std::make_shared<std::atomic<std::size_t>>(0);
 };
 
 }  // namespace sluice::net

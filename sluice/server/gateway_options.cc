@@ -2,6 +2,8 @@
 
 namespace sluice {
 
+static_assert(config::kMaxUpstreams <= gateway::Balancer::kMaxUpstreams);
+
 gateway::GatewayOptions GatewayOptionsOf(const config::Config& config) {
   const config::GatewaySettings& settings = *config.gateway;
   gateway::GatewayOptions options;

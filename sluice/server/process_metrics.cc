@@ -59,7 +59,7 @@ void WriteGatewayMetrics(const gateway::Gateway::Counters& counters, std::string
     writer.Sample({{"upstream", upstream.name}}, upstream.requests);
   }
   writer.Family("sluice_upstream_failures_total", "counter",
-                "No connection to it, or no answer in time that can be read.");
+                "No connection to it, no answer in time that can be read, or one that broke off.");
   for (const auto& upstream : counters.upstreams) {
     writer.Sample({{"upstream", upstream.name}}, upstream.failures);
   }

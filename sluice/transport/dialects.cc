@@ -48,15 +48,46 @@ bool TakeString(std::string_view* text) {
   return false;
 }
 
-// Takes a parameter's name, or its value where it is no string: a token, a number or a truth value
-// (RFC 9651, 3.3), roughly, made of their signs and of no others.
-bool TakeWord(std::string_view* text) {
-  const auto end = std::find_if_not(text->begin(), text->end(), [](char c) {
-    return IsTokenChar(c) || c == ':' || c == '/' || c == '?';
-  });
+// Takes off the front what `is_part` says yes to. False: that is nothing.
+template <class IsPart>
+bool TakeWhile(std::string_view* text, IsPart is_part) {
+  const auto end = std::find_if_not(text->begin(), text->end(), is_part);
   const auto size = static_cast<std::size_t>(end - text->begin());
   text->remove_prefix(size);
   return size > 0;
+}
+
+bool IsLowerLetter(char c) { return IsLetter(c) && Lower(c) == c; }
+
+// A parameter's name (RFC 9651, 3.1.2).
+bool TakeKey(std::string_view* text) {
+  if (text->empty() || (!IsLowerLetter(text->front()) && text->front() != '*')) return false;
+  return TakeWhile(text, [](char c) {
+    return IsLowerLetter(c) || IsDigit(c) || c == '_' || c == '-' || c == '.' || c == '*';
+  });
+}
+
+// An integer of up to 15 digits, or a decimal of up to 12 and 3 (3.3.1, 3.3.2).
+bool TakeNumber(std::string_view* text) {
+  if (text->starts_with('-')) text->remove_prefix(1);
+  const std::size_t before = text->size();
+  if (!TakeWhile(text, IsDigit)) return false;
+  const std::size_t whole = before - text->size();
+  if (!text->starts_with('.')) return whole <= 15;
+  text->remove_prefix(1);
+  const std::size_t behind = text->size();
+  return TakeWhile(text, IsDigit) && whole <= 12 && behind - text->size() <= 3;
+}
+
+// `?0` or `?1` (3.3.6).
+bool TakeBoolean(std::string_view* text) {
+  const bool taken = text->starts_with("?0") || text->starts_with("?1");
+  if (taken) text->remove_prefix(2);
+  return taken;
+}
+
+bool TakeToken(std::string_view* text) {
+  return TakeWhile(text, [](char c) { return IsTokenChar(c) || c == ':' || c == '/'; });
 }
 
 // Bytes stand between colons and may end in equals signs.
@@ -70,17 +101,24 @@ bool TakeBytes(std::string_view* text) {
   });
 }
 
+// An item without parameters of its own, told by its first sign.
+bool TakeValue(std::string_view* text) {
+  const char first = text->empty() ? '\0' : text->front();
+  if (first == '"') return TakeString(text);
+  if (first == ':') return TakeBytes(text);
+  if (first == '?') return TakeBoolean(text);
+  if (first == '-' || IsDigit(first)) return TakeNumber(text);
+  return (IsLetter(first) || first == '*') && TakeToken(text);
+}
+
 bool TakeParameters(std::string_view* text) {
   while (text->starts_with(';')) {
     text->remove_prefix(1);
-    SkipBlanks(text);
-    if (!TakeWord(text)) return false;
+    while (text->starts_with(' ')) text->remove_prefix(1);
+    if (!TakeKey(text)) return false;
     if (!text->starts_with('=')) continue;
     text->remove_prefix(1);
-    const bool taken = text->starts_with('"')   ? TakeString(text)
-                       : text->starts_with(':') ? TakeBytes(text)
-                                                : TakeWord(text);
-    if (!taken) return false;
+    if (!TakeValue(text)) return false;
   }
   return true;
 }

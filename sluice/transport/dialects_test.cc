@@ -31,7 +31,8 @@ TEST(UpstreamLimitsTest, SeveralLinesAreOneList) {
 TEST(ListOfStringsTest, TakesWhatCanFollowOursInOneField) {
   for (const auto* text :
        {R"("a")", R"("a";r=1;t=9)", R"("a";q=1;w=60, "b";r=0)", R"( "a"  ,	"b" )",
-        R"("a\"b\\";r=1)", R"("a;,b";pk=:ZGVtbw==:;x="y,z";*k-1.2=?0)", R"("a"; r=1)"}) {
+        R"("a\"b\\";r=1)", R"("a";r=-1.5;b;c=?1;d=tok/en:x;e=123456789012345)",
+        R"("a;,b";pk=:ZGVtbw==:;x="y,z";*k-1.2=?0)", R"("a"; r=1)"}) {
     EXPECT_TRUE(IsListOfStrings(text)) << text;
   }
   for (const auto* text : {"",
@@ -53,6 +54,15 @@ TEST(ListOfStringsTest, TakesWhatCanFollowOursInOneField) {
                            R"("a";pk=:not base64:)",
                            R"("a";q=[]{})",
                            R"("a";q=9@)",
+                           R"("a";Q=1)",
+                           "\"a\";\tr=1",
+                           R"("a";r=1.)",
+                           R"("a";r=-)",
+                           R"("a";r=1.2.3)",
+                           R"("a";r=1e5)",
+                           R"("a";r=?2)",
+                           R"("a";r=1234567890123456)",
+                           R"("a";r=1.2345)",
                            R"("a" ;r=1)",
                            "\"\xc3\xa4\"",
                            R"("a";r=1, 100;w=60)"}) {

@@ -151,7 +151,7 @@ TEST_F(CorsTest, EveryAnswerOfOursCanBeRead) {
   RawClient client(port());  // the upstream ends before it has answered
   client.Send("POST / HTTP/1.1\r\nHost: a\r\n" + kOrigin + "Content-Length: 2\r\n\r\nab");
   RawClient upstream(upstream_.Accept());
-  upstream.ReadUntil("ab");
+  upstream.ReadUntil("\nab");
   upstream.Close();
   response = client.ReadResponse();
   EXPECT_EQ(response.status, 502);

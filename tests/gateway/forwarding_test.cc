@@ -292,7 +292,7 @@ TEST_F(GatewayTest, AnEarlyAnswerIsPassedOnAndTheConnectionEnds) {
   RawClient client(port());
   client.Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\nabc");
   RawClient upstream(upstream_.Accept());
-  upstream.ReadUntil("abc");
+  upstream.ReadUntil("\nabc");
   upstream.Send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 4\r\n\r\nnope");
   const RawResponse response = client.ReadResponse();
   EXPECT_EQ(response.status, 413);
@@ -370,7 +370,7 @@ TEST_F(GatewayTest, ABodyOutOfFormIsNotPassedOn) {
   RawClient client(port());
   client.Send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
   RawClient upstream(upstream_.Accept());
-  upstream.ReadUntil("abc\r\n");
+  upstream.ReadUntil("\nabc\r\n");
   client.Send("zz\r\n");
   const RawResponse response = client.ReadResponse();
   EXPECT_EQ(response.status, 400);

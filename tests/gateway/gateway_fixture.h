@@ -26,7 +26,7 @@ using net::testing::RawResponse;
 
 class GatewayTest : public ::testing::Test {
  protected:
-  GatewayTest() {
+  explicit GatewayTest(std::size_t loops = 2) : loops_(loops) {
     options_.listen = {"127.0.0.1", 0};
     auto opened = MemoryStore::Open({.max_keys = 10'000}, clock_.Read());
     EXPECT_TRUE(opened.ok()) << opened.status();
@@ -90,7 +90,7 @@ class GatewayTest : public ::testing::Test {
 
   ManualClock clock_;
   std::unique_ptr<MemoryStore> store_;
-  net::EventLoops loops_{2};
+  net::EventLoops loops_;
   RawListener upstream_;
   std::unique_ptr<orders_api::OrdersApi> orders_;
   std::vector<std::unique_ptr<Limiter>> limiters_;  // the last is the test's own

@@ -248,7 +248,7 @@ TEST_F(GatewayTest, SlotsComeBackHoweverARequestEnds) {
   upstream.ReadUntil("\r\n\r\n");
   EXPECT_EQ(free(), 1U);
   upstream.Send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab");
-  client.ReadUntil("ab");
+  client.ReadUntil("\nab");
   EXPECT_EQ(free(), 1U);  // the answer is still on its way
   upstream.Send("cd");
   client.ReadExactly(2);
@@ -277,7 +277,7 @@ TEST_F(GatewayTest, SlotsComeBackHoweverARequestEnds) {
   RawClient fourth(upstream_.Accept());
   fourth.ReadUntil("\r\n\r\n");
   fourth.Send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
-  middle.ReadUntil("a\r\n");
+  middle.ReadUntil("\na\r\n");
   middle.Reset();
   Until([&] { return free() == 2; });
 }

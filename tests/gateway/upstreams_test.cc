@@ -1,4 +1,8 @@
 // Several upstreams: who gets what, and what happens when one is gone.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "tests/gateway/gateway_fixture.h"
 
 namespace sluice::gateway {
@@ -8,9 +12,11 @@ using namespace std::chrono_literals;
 
 class UpstreamsTest : public GatewayTest {
  protected:
+  UpstreamsTest() : GatewayTest(/*loops=*/1) {}  // each loop judges for itself
   ~UpstreamsTest() override {
     gateway_.reset();
     apis_.clear();
+    ReleaseClosedPorts();
   }
 
   // One more Orders API; its port.
@@ -20,8 +26,23 @@ class UpstreamsTest : public GatewayTest {
     apis_.push_back(*std::move(api));
     return apis_.back()->endpoint().port();
   }
-  // A port on which nobody listens.
-  static std::uint16_t ClosedPort() { return RawListener().port(); }
+  // A port on which nobody listens: taken, so that nobody else gets it meanwhile.
+  std::uint16_t ClosedPort() {
+    const int taken = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(taken, any, size), 0);
+    EXPECT_EQ(::getsockname(taken, any, &size), 0);
+    taken_.push_back(taken);
+    return ntohs(address.sin_port);
+  }
+  void ReleaseClosedPorts() {
+    for (const int taken : taken_) ::close(taken);
+    taken_.clear();
+  }
 
   void StartBefore(const std::vector<std::pair<std::uint16_t, std::uint32_t>>& ports_and_weights) {
     for (const auto& [port, weight] : ports_and_weights) {
@@ -45,6 +66,7 @@ class UpstreamsTest : public GatewayTest {
   }
 
   std::vector<std::unique_ptr<orders_api::OrdersApi>> apis_;
+  std::vector<int> taken_;
 };
 
 constexpr std::string_view kGet = "GET /v1/orders HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -72,7 +94,7 @@ TEST_F(UpstreamsTest, ARequestThatWasNotSentYetGoesToTheNextWhateverItsMethod) {
 TEST_F(UpstreamsTest, AnUpstreamThatFailsInARowIsLeftAloneForAWhile) {
   options_.upstream_health = {.failures = 2, .rest = 1h};
   StartBefore({{ClosedPort(), 1}, {AddApi(), 1}});
-  RawClient client(port());  // one connection: one loop, one balancer
+  RawClient client(port());
   for (int i = 0; i < 20; ++i) EXPECT_EQ(client.Ask(kGet).status, 200);
   EXPECT_EQ(Counts(0).failures, 2u);
   EXPECT_EQ(Counts(0).resting_in, 1u);
@@ -86,12 +108,13 @@ TEST_F(UpstreamsTest, AnUpstreamThatIsBackGetsItsShareAgain) {
   RawClient client(port());
   EXPECT_EQ(client.Ask(kGet).status, 200);
   EXPECT_EQ(Counts(0).resting_in, 1u);
+  ReleaseClosedPorts();
   AddApi(gone);
   Until([&] {
     EXPECT_EQ(client.Ask(kGet).status, 200);
     return apis_[1]->requests() > 0;
   });
-  EXPECT_EQ(Counts(0).resting_in, 0u);
+  Until([&] { return Counts(0).resting_in == 0; });
 }
 
 TEST_F(UpstreamsTest, WhenAllAreGoneTheAnswerIs502) {
@@ -117,6 +140,24 @@ TEST_F(UpstreamsTest, AnAnswerThatBreaksOffCountsAsAFailure) {
   EXPECT_EQ(Counts(0).resting_in, 1u);
 }
 
+TEST_F(UpstreamsTest, AnAnswerThatTheClientLeavesEndsARowOfFailures) {
+  options_.upstream_health = {.failures = 2, .rest = 1h};
+  StartBefore({{upstream_.port(), 1}});
+  EXPECT_EQ(AskByHand(kGet, "HTTP/1.1 nonsense\r\n\r\n").status, 502);
+  {
+    RawClient client(port());
+    client.Send(kGet);
+    RawClient connection(upstream_.Accept());
+    connection.ReadUntil("\r\n\r\n");
+    connection.Send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n");
+    client.ReadUntil("hi");
+    client.Close();
+    Until([&] { return gateway_->counters().client_left > 0; });
+  }
+  EXPECT_EQ(AskByHand(kGet, "HTTP/1.1 nonsense\r\n\r\n").status, 502);
+  EXPECT_EQ(Counts(0).resting_in, 0u);
+}
+
 // Else whoever asks for the right nonsense could put every upstream to rest.
 TEST_F(UpstreamsTest, AnUpgradeToSomethingElseIsNoFailureOfTheUpstream) {
   options_.upstream_health = {.failures = 1, .rest = 1h};
@@ -137,7 +178,9 @@ TEST_F(UpstreamsTest, TheHealthPathIsAnsweredWithoutAnyUpstreamOrLimit) {
   closed.deny = true;
   Start({closed}, 0);
   RawClient client(port());
-  EXPECT_EQ(client.Ask("GET /.sluice/health?from=lb HTTP/1.1\r\nHost: a\r\n\r\n").body, "ok\n");
+  const RawResponse health = client.Ask("GET /.sluice/health?from=lb HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_EQ(health.body, "ok\n");
+  EXPECT_TRUE(health.Has("X-Request-Id"));
   EXPECT_EQ(client.Ask("GET /.sluice/health/x HTTP/1.1\r\nHost: a\r\n\r\n").status, 403);
   EXPECT_EQ(gateway_->counters().requests, 1u);
 }

@@ -37,7 +37,8 @@ class RawClient {
   RawResponse ReadResponse(bool to_head = false);
   // Send() and ReadResponse().
   RawResponse Ask(std::string_view request);
-  // Up to and with the first `mark`, or to the end of the connection.
+  // Up to and with the first `mark`, or to the end of the connection. A mark that a head may hold
+  // by chance (ids of requests are hexadecimal digits) has to begin with the line before it.
   std::string ReadUntil(std::string_view mark);
   std::string ReadExactly(std::size_t size);
   std::string ReadToEnd() { return ReadUntil({}); }

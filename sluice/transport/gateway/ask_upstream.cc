@@ -69,9 +69,10 @@ Task<GatewaySession::Failure> GatewaySession::Connect() {
     const Failure failure = co_await ConnectToChosen();
     if (failure == Failure::kNone || left_) co_return failure;
     NoteFailure();
+    if (i == kMaxConnects) co_return failure;
     tried |= Balancer::Tried{1} << chosen_;
     const std::size_t next = parts_.balancer.Choose(SteadyNow(), tried);
-    if (i == kMaxConnects || (tried >> next & 1) != 0) co_return failure;
+    if ((tried >> next & 1) != 0) co_return failure;
     chosen_ = next;
   }
 }

@@ -51,13 +51,15 @@ Task<bool> GatewaySession::Deliver() {
       co_return false;
     }
     const bool written = co_await WritePart(part, in_chunks);
-    if (!written) co_return false;
     out_.clear();
-    if (upstream_->body().done()) break;
-    part = co_await upstream_->ReadBody(parts_.options.response_timeout);
+    const bool whole = upstream_->body().done();
+    if (written && !whole) part = co_await upstream_->ReadBody(parts_.options.response_timeout);
+    if (written && !whole && !left_) continue;
+    // Also where the client has left: the upstream had done its part so far.
+    NoteAnswer();
     if (left_) co_return false;
+    break;
   }
-  NoteAnswer();
   if (reusable && upstream_->idle() && asked_in_full) {
     upstream_->EndHead();
     parts_.pool.Keep(std::move(upstream_), chosen_);

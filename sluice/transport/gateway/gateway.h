@@ -25,9 +25,10 @@ namespace sluice::gateway {
 class Gateway {
  public:
   struct UpstreamCounts {
-    std::string name;              // HOST:PORT
-    std::uint64_t requests = 0;    // that were sent there
-    std::uint64_t failures = 0;    // no connection, no answer in time, or none that can be read
+    std::string name;            // HOST:PORT
+    std::uint64_t requests = 0;  // that were sent there
+    std::uint64_t failures =
+        0;  // no connection, no answer in time, none that can be read, or one that broke off
     std::uint64_t resting_in = 0;  // loops whose last word of it was that it fails
   };
   struct Counters {

@@ -32,7 +32,8 @@ struct GatewayOptions {
   std::string health_path;
 
   // Times.
-  Duration connect_timeout = std::chrono::seconds(2);  // to the upstream; also for a free place
+  // To each address of an upstream that is tried; also for a free place.
+  Duration connect_timeout = std::chrono::seconds(2);
   // From the request's last byte to the answer's first, then between the answer's parts; also for
   // the upstream to take a part of the request.
   Duration response_timeout = std::chrono::seconds(60);

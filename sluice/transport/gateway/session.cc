@@ -43,8 +43,8 @@ net::Answer BadRequest(std::string_view why) {
 
 // RFC 9110 (9.2.2).
 bool IsIdempotent(std::string_view method) {
-  for (const std::string_view safe : {"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"}) {
-    if (method == safe) return true;
+  for (const std::string_view idempotent : {"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"}) {
+    if (method == idempotent) return true;
   }
   return false;
 }
@@ -134,12 +134,12 @@ Task<bool> GatewaySession::ServeRequest() {
   parts_.cors.AppendFields(head(), &cors_fields_);
   if (AsksForHealth()) co_return co_await AnswerHealth();
   if (const PathError error = CheckPath(); error != PathError::kNone) {
-    co_return co_await Refuse(BadRequest(ToString(error)));
+    co_return co_await SendOwn(BadRequest(ToString(error)));
   }
   ReadUpgrade(head(), parts_.options.upgrades, &upgrade_);
   if (!upgrade_.empty() && head().framing.has_body()) {
     // It would have to be read to the end before the other protocol begins; nobody sends one.
-    co_return co_await Refuse(BadRequest("a request for an upgrade has a body"));
+    co_return co_await SendOwn(BadRequest("a request for an upgrade has a body"));
   }
   Decide();
   const RequestScope scope(*this);
@@ -168,7 +168,7 @@ void GatewaySession::ReadHop() {
   hop_.request_id = request_id_;
 }
 
-Task<bool> GatewaySession::Refuse(net::Answer answer) {
+Task<bool> GatewaySession::SendOwn(net::Answer answer) {
   net::AppendField(kRequestIdField, request_id_, &answer.more_fields);
   answer.more_fields.append(cors_fields_);
   co_return co_await Send(answer);
@@ -187,7 +187,7 @@ Task<bool> GatewaySession::AnswerHealth() {
   answer.content_type = "text/plain";
   answer.body = draining() ? "draining\n" : "ok\n";
   net::AppendField("Cache-Control", "no-store", &answer.more_fields);
-  co_return co_await Send(answer);
+  co_return co_await SendOwn(std::move(answer));
 }
 
 // The upstream must not get a path that it may read differently from the rules.
@@ -275,10 +275,10 @@ Task<bool> GatewaySession::Forward() {
 Task<bool> GatewaySession::AnswerFailure(Failure failure) {
   if (failure == Failure::kClientLeft || left_) co_return false;
   if (failure == Failure::kClientBody) {
-    co_return co_await Refuse(net::ProblemAnswer(400, "the request's body is out of form"));
+    co_return co_await SendOwn(net::ProblemAnswer(400, "the request's body is out of form"));
   }
   if (failure == Failure::kClientSlow) {
-    co_return co_await Refuse(net::ProblemAnswer(408, "the body of the request took too long"));
+    co_return co_await SendOwn(net::ProblemAnswer(408, "the body of the request took too long"));
   }
   parts_.counters.upstream_errors.fetch_add(1, std::memory_order_relaxed);
   net::Answer answer;
@@ -297,7 +297,7 @@ Task<bool> GatewaySession::AnswerFailure(Failure failure) {
       answer = net::ProblemAnswer(502, "the upstream cannot be reached");
   }
   parts_.fields.Append(outcome_, &answer.more_fields);
-  co_return co_await Refuse(std::move(answer));
+  co_return co_await SendOwn(std::move(answer));
 }
 
 }  // namespace sluice::gateway

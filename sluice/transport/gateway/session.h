@@ -109,7 +109,8 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   net::Task<bool> ServeRequest() override;
   void AppendRefusalFields(std::string* fields) override;
   void ReadHop();
-  net::Task<bool> Refuse(net::Answer answer);
+  // An answer of the gateway's own: with the request's id and the CORS fields.
+  net::Task<bool> SendOwn(net::Answer answer);
   [[nodiscard]] bool AsksForHealth() const;
   net::Task<bool> AnswerHealth();
   [[nodiscard]] PathError CheckPath();
