@@ -42,6 +42,12 @@ namespace sluice {
   return text;
 }
 
+// Without the double quotes around it, where there are two.
+[[nodiscard]] constexpr std::string_view Unquoted(std::string_view text) {
+  const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 // What methods and names of header fields are made of (RFC 9110, 5.6.2).
 [[nodiscard]] constexpr bool IsTokenChar(char c) {
   constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";

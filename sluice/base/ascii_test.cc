@@ -52,5 +52,11 @@ TEST(AsciiTest, TrimTakesBlanksOffBothEndsAndLeavesTheInside) {
   EXPECT_EQ(Trim("\ta ", " "), "\ta");
 }
 
+TEST(AsciiTest, TakesQuotesOffOnlyWhereThereAreTwo) {
+  EXPECT_EQ(Unquoted("\"a b\""), "a b");
+  EXPECT_EQ(Unquoted("\"\""), "");
+  for (const auto* text : {"", "\"", "a", "\"a", "a\""}) EXPECT_EQ(Unquoted(text), text);
+}
+
 }  // namespace
 }  // namespace sluice

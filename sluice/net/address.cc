@@ -53,10 +53,13 @@ absl::StatusOr<std::vector<tcp::endpoint>> Resolve(const HostPort& where) {
   return endpoints;
 }
 
+std::string ToString(const HostPort& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
 std::string ToString(const tcp::endpoint& endpoint) {
-  const std::string host = endpoint.address().to_string();
-  const std::string port = std::to_string(endpoint.port());
-  return endpoint.address().is_v6() ? "[" + host + "]:" + port : host + ":" + port;
+  return ToString(HostPort{.host = endpoint.address().to_string(), .port = endpoint.port()});
 }
 
 }  // namespace sluice::net

@@ -28,6 +28,7 @@ struct HostPort {
 [[nodiscard]] absl::StatusOr<std::vector<tcp::endpoint>> Resolve(const HostPort& where);
 
 // "127.0.0.1:8080", "[::1]:8080".
+[[nodiscard]] std::string ToString(const HostPort& address);
 [[nodiscard]] std::string ToString(const tcp::endpoint& endpoint);
 
 }  // namespace sluice::net

@@ -32,11 +32,6 @@ std::string_view TakeLast(std::string_view& text, char separator) {
   return Trim(last);
 }
 
-std::string_view Unquoted(std::string_view text) {
-  const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
-  return quoted ? text.substr(1, text.size() - 2) : text;
-}
-
 // RFC 7239 lets a proxy hide the port, too: `192.0.2.1:_gazonk`.
 std::string_view WithoutHiddenPort(std::string_view node) {
   return node.substr(0, node.rfind(":_"));

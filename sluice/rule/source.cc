@@ -7,12 +7,6 @@
 namespace sluice {
 namespace {
 
-// Cookies may come in quotes, which most servers take off (RFC 6265, 5.2 and 4.1.1).
-std::string_view Unquoted(std::string_view text) {
-  const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
-  return quoted ? text.substr(1, text.size() - 2) : text;
-}
-
 std::optional<std::string_view> NotEmpty(std::string_view text) {
   if (text.empty()) return std::nullopt;
   return text;
@@ -59,6 +53,7 @@ std::optional<std::string_view> FindCookie(std::string_view name, const LimitReq
           std::min(rest.size(), rest.find(';') == rest.npos ? rest.size() : rest.find(';') + 1));
       const std::size_t equals = pair.find('=');
       if (equals != pair.npos && Trim(pair.substr(0, equals)) == name) {
+        // In quotes, too, which most servers take off (RFC 6265, 5.2 and 4.1.1).
         one.Add(Unquoted(Trim(pair.substr(equals + 1))));
       }
     }

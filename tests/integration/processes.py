@@ -118,6 +118,30 @@ class Sluice(Program):
             time.sleep(0.02)
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def start_nginx(configuration, folder, port):
+    """An nginx with this configuration text, once it takes connections on `port`."""
+    path = os.path.join(folder, "nginx.conf")
+    with open(path, "w") as file:
+        file.write(configuration)
+    os.chmod(folder, 0o777)  # its worker is another user
+    nginx = subprocess.Popen(["nginx", "-c", path])
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return nginx
+        except OSError:
+            time.sleep(0.05)
+    nginx.terminate()
+    raise AssertionError("nginx does not listen")
+
+
 def settings(upstream_port, rest):
     return f"""
 gateway: {{ listen: "127.0.0.1:0", upstream: "http://127.0.0.1:{upstream_port}" }}

@@ -9,7 +9,7 @@ import threading
 import time
 import unittest
 
-from processes import Sluice, ask, gateway, settings
+from processes import Sluice, ask, free_port, gateway, settings, start_nginx
 
 COUNT_STATUSES = """
 local threads = {}
@@ -117,23 +117,10 @@ class Nginx(unittest.TestCase):
     def setUp(self):
         self.assertIsNotNone(shutil.which("nginx"), "nginx is not installed")
         self.folder = tempfile.TemporaryDirectory()
-        os.chmod(self.folder.name, 0o777)
         os.mkdir(f"{self.folder.name}/www")
         os.chmod(f"{self.folder.name}/www", 0o777)
-        import socket
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        with open(f"{self.folder.name}/nginx.conf", "w") as file:
-            file.write(NGINX.format(dir=self.folder.name, port=self.port))
-        self.nginx = subprocess.Popen(["nginx", "-c", f"{self.folder.name}/nginx.conf"])
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                break
-            except OSError:
-                time.sleep(0.05)
+        self.port = free_port()
+        self.nginx = start_nginx(NGINX.format(dir=self.folder.name, port=self.port), self.folder.name, self.port)
         self.sluice = Sluice(settings(self.port, "rules: []"), self.folder.name)
 
     def tearDown(self):

@@ -4,16 +4,15 @@ Each row is one request with a second one hidden in it. It goes to the gateway i
 front of nginx. Asked of every row: the first answer is a refusal, the connection is closed behind it, and the
 upstream has seen neither the request nor what was hidden in it.
 """
-import os
+import itertools
 import re
 import shutil
 import socket
-import subprocess
 import tempfile
 import time
 import unittest
 
-from processes import OrdersApi, Sluice, settings
+from processes import OrdersApi, Sluice, free_port, settings, start_nginx
 
 HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"
 CHUNKED_HIDDEN = b"0\r\n\r\n" + HIDDEN
@@ -124,12 +123,6 @@ http {{ log_format paths '$request_method $request_uri'; access_log {dir}/access
 """
 
 
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 def exchange(port, request):
     """Sends `request`; returns all that comes back until the gateway closes, and whether it did."""
     received = b""
@@ -198,24 +191,23 @@ class Smuggling(unittest.TestCase):
     def test_in_front_of_nginx(self):
         self.assertIsNotNone(shutil.which("nginx"), "nginx is not installed")
         with tempfile.TemporaryDirectory() as folder:
-            os.chmod(folder, 0o777)
             port = free_port()
-            with open(f"{folder}/nginx.conf", "w") as file:
-                file.write(NGINX.format(dir=folder, port=port))
-            nginx = subprocess.Popen(["nginx", "-c", f"{folder}/nginx.conf"])
-            deadline = time.monotonic() + 10
-            while time.monotonic() < deadline:
-                try:
-                    socket.create_connection(("127.0.0.1", port), 1).close()
-                    break
-                except OSError:
-                    time.sleep(0.05)
+            nginx = start_nginx(NGINX.format(dir=folder, port=port), folder, port)
             sluice = Sluice(settings(port, "rules: []"), folder)
 
+            asked = itertools.count()
+
             def paths():
-                time.sleep(0.3)  # nginx writes its log after the answer
-                with open(f"{folder}/access.log") as log:
-                    return [line.split()[1] for line in log]
+                # Its one worker writes the log in order: all that came before the mark stands before it.
+                mark = f"/mark-{next(asked)}"
+                exchange(port, f"GET {mark} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+                deadline = time.monotonic() + 10
+                seen = []
+                while mark not in seen and time.monotonic() < deadline:
+                    with open(f"{folder}/access.log") as log:
+                        seen = [line.split()[1] for line in log]
+                self.assertIn(mark, seen)
+                return [path for path in seen if not path.startswith("/mark-")]
 
             try:
                 self.check_all(sluice.port, paths)

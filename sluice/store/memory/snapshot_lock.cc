@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -27,13 +26,6 @@ std::string OwnerOf(int fd) {
       absl::StripSuffix(absl::string_view(text.data(), static_cast<std::size_t>(size)), "\n"));
 }
 
-bool IsStill(int fd, const std::string& name) {
-  struct stat open_file {};
-  struct stat named {};
-  return fstat(fd, &open_file) == 0 && stat(name.c_str(), &named) == 0 &&
-         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
-}
-
 void WriteOwner(int fd) {
   const std::string text = absl::StrCat(getpid(), "\n");
   // Only for people: whoever has the lock has it whatever stands there.
@@ -44,7 +36,7 @@ void WriteOwner(int fd) {
 
 absl::StatusOr<SnapshotLock> SnapshotLock::Take(const std::string& path) {
   const std::string name = path + ".lock";
-  const int fd = open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  const int fd = ::open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (fd < 0) {
     const int error = errno;
     const std::string message =
@@ -52,7 +44,7 @@ absl::StatusOr<SnapshotLock> SnapshotLock::Take(const std::string& path) {
     const bool denied = error == EACCES || error == EPERM || error == EROFS;
     return denied ? absl::PermissionDeniedError(message) : absl::UnavailableError(message);
   }
-  SnapshotLock lock(fd);
+  SnapshotLock lock{memory::FileDescriptor(fd)};
   int taken = 0;
   do {
     taken = flock(fd, LOCK_EX | LOCK_NB);
@@ -63,18 +55,9 @@ absl::StatusOr<SnapshotLock> SnapshotLock::Take(const std::string& path) {
   }
   if (taken != 0) return lock;  // a file system without locks
   // Somebody may have removed the file between its opening and the lock: then it guards nothing.
-  if (!IsStill(fd, name)) return Take(path);
+  if (!memory::SameFile(fd, name)) return Take(path);
   WriteOwner(fd);
   return lock;
-}
-
-SnapshotLock::~SnapshotLock() {
-  if (fd_ >= 0) close(fd_);
-}
-SnapshotLock::SnapshotLock(SnapshotLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-SnapshotLock& SnapshotLock::operator=(SnapshotLock&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
 }
 
 }  // namespace sluice

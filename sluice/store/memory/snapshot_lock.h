@@ -11,8 +11,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "sluice/store/memory/internal/snapshot_file.h"
 
 namespace sluice {
 
@@ -21,14 +23,11 @@ class SnapshotLock {
   // Errors: kFailedPrecondition: another process has it; kPermissionDenied, kUnavailable: the file
   // cannot be made. On a file system without locks every call succeeds.
   static absl::StatusOr<SnapshotLock> Take(const std::string& path);
-  ~SnapshotLock();
-  SnapshotLock(SnapshotLock&& other) noexcept;
-  SnapshotLock& operator=(SnapshotLock&& other) noexcept;
 
  private:
-  explicit SnapshotLock(int fd) : fd_(fd) {}
+  explicit SnapshotLock(memory::FileDescriptor file) : file_(std::move(file)) {}
 
-  int fd_;  // -1: moved from
+  memory::FileDescriptor file_;
 };
 
 }  // namespace sluice

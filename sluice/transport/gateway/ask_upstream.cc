@@ -83,16 +83,17 @@ void GatewaySession::NoteFailure() {
   counters.failures.fetch_add(1, std::memory_order_relaxed);
   if (!parts_.balancer.Failed(chosen_, SteadyNow())) return;
   counters.resting.store(true, std::memory_order_relaxed);
-  log::Warning("upstream fails", {{"upstream", NameOf(parts_.options.upstreams[chosen_].address)},
-                                  {"loop", loop().index()}});
+  log::Warning("upstream fails",
+               {{"upstream", net::ToString(parts_.options.upstreams[chosen_].address)},
+                {"loop", loop().index()}});
 }
 
 void GatewaySession::NoteAnswer() {
   if (!parts_.balancer.Succeeded(chosen_)) return;
   parts_.upstream_counters[chosen_].resting.store(false, std::memory_order_relaxed);
-  log::Info(
-      "upstream answers again",
-      {{"upstream", NameOf(parts_.options.upstreams[chosen_].address)}, {"loop", loop().index()}});
+  log::Info("upstream answers again",
+            {{"upstream", net::ToString(parts_.options.upstreams[chosen_].address)},
+             {"loop", loop().index()}});
 }
 
 Task<GatewaySession::Failure> GatewaySession::ConnectToChosen() {

@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(net::EventLoops& loops,
 
   auto gateway = std::unique_ptr<Gateway>(new Gateway(loops));
   for (const UpstreamOptions& upstream : options.upstreams) {
-    gateway->names_.push_back(NameOf(upstream.address));
+    gateway->names_.push_back(net::ToString(upstream.address));
   }
   const auto share = [&](std::size_t all) { return std::max<std::size_t>(1, all / loops.size()); };
   for (std::size_t i = 0; i < loops.size(); ++i) {

@@ -51,12 +51,6 @@ bool IsIdempotent(std::string_view method) {
 
 }  // namespace
 
-std::string NameOf(const net::HostPort& address) {
-  const std::string port = ":" + std::to_string(address.port);
-  return address.host.find(':') == std::string::npos ? address.host + port
-                                                     : "[" + address.host + "]" + port;
-}
-
 LoopParts::LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask,
                      UpstreamPool::Options pool_options, GatewayOptions gateway_options)
     : limiter(limiter_to_ask),
@@ -66,7 +60,7 @@ LoopParts::LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask,
              .head_time = options.header_timeout,
              .body_time = options.body_timeout,
              .write_time = options.write_timeout},
-      upstream_name(NameOf(options.upstreams.front().address)),
+      upstream_name(net::ToString(options.upstreams.front().address)),
       pool(loop, std::move(pool_options)),
       balancer(WeightsOf(options.upstreams), options.upstream_health),
       upstream_counters(options.upstreams.size()),

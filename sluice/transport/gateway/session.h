@@ -63,9 +63,6 @@ struct UpstreamCounters {
   std::atomic<bool> resting = false;
 };
 
-// HOST:PORT; an IPv6 address in brackets.
-[[nodiscard]] std::string NameOf(const net::HostPort& address);
-
 // What the sessions of one loop share.
 struct LoopParts {
   LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask, UpstreamPool::Options pool_options,

@@ -65,13 +65,6 @@ absl::Status SystemError(const std::string& path, std::string_view doing, int er
   }
 }
 
-bool SameFile(int fd, const std::string& path) {
-  struct stat open_file {};
-  struct stat named {};
-  return fstat(fd, &open_file) == 0 && stat(path.c_str(), &named) == 0 &&
-         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
-}
-
 // Makes the rename of a file in it last.
 absl::Status SyncFolderOf(const std::string& path) {
   std::string folder = std::filesystem::path(path).parent_path().string();
@@ -102,6 +95,13 @@ void AppendSnapshotBlock(std::uint64_t number, std::string_view bytes, std::stri
   checked.append(bytes);
   out.append(checked, of_number);
   PutU64(out, CheckOf(checked));
+}
+
+bool SameFile(int fd, const std::string& path) {
+  struct stat open_file {};
+  struct stat named {};
+  return fstat(fd, &open_file) == 0 && stat(path.c_str(), &named) == 0 &&
+         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
 FileDescriptor::~FileDescriptor() {

@@ -47,6 +47,9 @@ class FileDescriptor {
   int fd_;
 };
 
+// Whether the open file is still the one that bears the name.
+[[nodiscard]] bool SameFile(int fd, const std::string& path);
+
 // Writes to `PATH.tmp`, which becomes PATH at Commit(). Whoever writes the same snapshot at the
 // same time, in this process or another one, waits for the one before.
 //
