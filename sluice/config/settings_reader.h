@@ -8,8 +8,8 @@
 
 namespace sluice::config {
 
-// Takes `gateway`, `admin`, `store`, `limits`, `log`, `headers`, `body`, `threads`. Paths are
-// relative to `base_dir`.
+// Takes `gateway` (gateway_reader.h), `admin`, `store`, `limits`, `log`, `headers`, `body`,
+// `threads`. Paths are relative to `base_dir`.
 void ReadSettings(Fields& root, const std::string& base_dir, Config& config);
 
 // `path` as seen from `base_dir`; an absolute path is itself.

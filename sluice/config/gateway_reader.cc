@@ -1,0 +1,146 @@
+#include "sluice/config/gateway_reader.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+#include "sluice/base/ascii.h"
+#include "sluice/config/cors.h"
+#include "sluice/config/endpoint_reader.h"
+#include "sluice/config/upgrades.h"
+
+namespace sluice::config {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kLongest = 24h;  // of a timeout
+
+// `http://HOST[:PORT]`, with nothing after it: requests keep their own path.
+void ReadUpstreamUrl(const Value& url, Endpoint& endpoint) {
+  const auto text = url.Text();
+  if (!text) return;
+  if (text->starts_with("https://")) {
+    url.Complain("with `https` is known, but not in this version", "write an `http://` URL");
+    return;
+  }
+  constexpr std::string_view kScheme = "http://";
+  std::string_view rest = *text;
+  if (!rest.starts_with(kScheme)) {
+    url.Complain(fmt::format("must be a URL, got {}", Quoted(*text)),
+                 "write for example `http://127.0.0.1:9000`");
+    return;
+  }
+  rest.remove_prefix(kScheme.size());
+  if (rest.ends_with('/')) rest.remove_suffix(1);
+  if (rest.find_first_of("/?#") != rest.npos) {
+    url.Complain(fmt::format("must end after the port, got {}", Quoted(*text)),
+                 "requests keep their own path");
+    return;
+  }
+  const auto parsed = ParseEndpoint(rest, 80);
+  if (parsed && parsed->port != 0) {
+    endpoint = *parsed;
+  } else if (PortIsTooLarge(rest) || (parsed && parsed->port == 0)) {
+    url.Complain(fmt::format("must have a port from 1 to 65535, got {}", Quoted(*text)));
+  } else {
+    url.Complain(fmt::format("must name a host, got {}", Quoted(*text)),
+                 "write for example `http://127.0.0.1:9000`");
+  }
+}
+
+// A URL, or `{ url, weight }`.
+UpstreamSettings ReadUpstream(const Value& item) {
+  UpstreamSettings upstream;
+  if (item.node().kind != NodeKind::kMap) {
+    ReadUpstreamUrl(item, upstream.address);
+    return upstream;
+  }
+  Fields fields(item.node(), "`upstream`", item.diagnostics());
+  if (const auto url =
+          fields.Require("url", "write where requests go: `url: http://10.0.0.1:9000`")) {
+    ReadUpstreamUrl(*url, upstream.address);
+  }
+  if (const auto weight = fields.Take("weight")) {
+    upstream.weight = static_cast<std::uint32_t>(weight->Integer(1, 1000).value_or(1));
+  }
+  fields.Finish();
+  return upstream;
+}
+
+void ReadUpstreams(Fields& fields, GatewaySettings& gateway) {
+  const auto upstream =
+      fields.Require("upstream", "write where requests go: `upstream: http://127.0.0.1:9000`");
+  if (!upstream) return;
+  for (const Value& item : upstream->Items()) {
+    const UpstreamSettings one = ReadUpstream(item);
+    for (const UpstreamSettings& other : gateway.upstreams) {
+      if (other.address.port != one.address.port || one.address.port == 0) continue;
+      if (!EqualsIgnoringCase(other.address.host, one.address.host)) continue;
+      item.Complain("names an upstream that stands before it", "give that one a `weight` instead");
+    }
+    gateway.upstreams.push_back(one);
+  }
+  if (gateway.upstreams.size() > kMaxUpstreams) {
+    upstream->Complain(
+        fmt::format("has {} upstreams; {} are the most", gateway.upstreams.size(), kMaxUpstreams));
+  }
+}
+
+void ReadHealthPath(const Value& value, std::string& path) {
+  const auto text = value.Text();
+  if (!text) return;
+  if (!text->starts_with('/') || text->find_first_of("?#% \t*") != text->npos) {
+    value.Complain(fmt::format("must be one path, got {}", Quoted(*text)),
+                   "write for example `/.sluice/health`");
+    return;
+  }
+  path = *text;
+}
+
+void ReadUpstreamHealth(const Value& value, UpstreamHealthSettings& health) {
+  Fields fields(value.node(), "`upstream_health`", value.diagnostics());
+  if (const auto failures = fields.Take("failures")) {
+    health.failures = static_cast<int>(failures->Integer(1, 1000).value_or(health.failures));
+  }
+  if (const auto rest = fields.Take("rest")) {
+    health.rest = rest->Length(1ms, kLongest).value_or(health.rest);
+  }
+  fields.Finish();
+}
+
+void ReadTimeout(Fields& fields, std::string_view name, Duration min, Duration& timeout) {
+  if (const auto value = fields.Take(name)) {
+    timeout = value->Length(min, kLongest).value_or(timeout);
+  }
+}
+
+}  // namespace
+
+void ReadGateway(const Value& value, Config& config) {
+  GatewaySettings gateway;
+  Fields fields(value.node(), "`gateway`", value.diagnostics());
+  ReadListen(fields, gateway.listen);
+  ReadUpstreams(fields, gateway);
+  if (const auto path = fields.Take("health_path")) ReadHealthPath(*path, gateway.health_path);
+  if (const auto health = fields.Take("upstream_health")) {
+    ReadUpstreamHealth(*health, gateway.upstream_health);
+  }
+  ReadTimeout(fields, "connect_timeout", 1ms, gateway.connect_timeout);
+  ReadTimeout(fields, "response_timeout", 1ms, gateway.response_timeout);
+  ReadTimeout(fields, "idle_timeout", 1ms, gateway.idle_timeout);
+  ReadTimeout(fields, "header_timeout", 1ms, gateway.header_timeout);
+  ReadTimeout(fields, "body_timeout", 1ms, gateway.body_timeout);
+  ReadTimeout(fields, "write_timeout", 1ms, gateway.write_timeout);
+  ReadTimeout(fields, "upstream_idle_timeout", 1ms, gateway.upstream_idle_timeout);
+  ReadTimeout(fields, "tunnel_idle_timeout", 1ms, gateway.tunnel_idle_timeout);
+  ReadTimeout(fields, "drain", 0ms, gateway.drain);
+  if (const auto upgrades = fields.Take("upgrades")) gateway.upgrades = ReadUpgrades(*upgrades);
+  if (const auto cors = fields.Take("cors")) gateway.cors = ReadCors(*cors);
+  fields.Later({"tls"});
+  fields.Finish();
+  config.gateway = std::move(gateway);
+}
+
+}  // namespace sluice::config
