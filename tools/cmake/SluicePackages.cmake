@@ -6,6 +6,7 @@ find_package(yaml-cpp REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 
 # Running needs neither: a preset that builds tests asks for them (SLUICE_NEED_TESTS), any other
