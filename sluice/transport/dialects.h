@@ -1,9 +1,12 @@
 // The fields in which answers tell of limits, and the dialects that write them.
 //
-//   dialect    fields, for a limit of 100 in 60 s of which 50 are left, 30 s before all is there
-//   again draft-11   RateLimit-Policy: "api";q=100;w=60      RateLimit: "api";r=50;t=30 draft-07
-//   RateLimit-Policy: 100;w=60              RateLimit: limit=100, remaining=50, reset=30 draft-06
-//   RateLimit-Policy: 100;w=60              RateLimit-Limit: 100
+// clang-format off: it would fill the rows of the table as if they were sentences
+//
+//   for a limit of 100 in 60 s of which 50 are left, and all is there again in 30 s
+//
+//   draft-11   RateLimit-Policy: "api";q=100;w=60      RateLimit: "api";r=50;t=30
+//   draft-07   RateLimit-Policy: 100;w=60              RateLimit: limit=100, remaining=50, reset=30
+//   draft-06   RateLimit-Policy: 100;w=60              RateLimit-Limit: 100
 //                                                      RateLimit-Remaining: 50
 //                                                      RateLimit-Reset: 30
 //   envoy      x-ratelimit-limit: 100, 100;w=60        x-ratelimit-remaining: 50
@@ -11,6 +14,8 @@
 //   x-delta    X-RateLimit-Limit: 100                  X-RateLimit-Remaining: 50
 //                                                      X-RateLimit-Reset: 30
 //   x-epoch    as x-delta, but                         X-RateLimit-Reset: 1700000030  (since 1970)
+//
+// clang-format on
 //
 // The drafts are those of draft-ietf-httpapi-ratelimit-headers (08 to 10 write what 11 writes, 03
 // to 05 what 06 or envoy writes). Dialects that write one field in two ways do not go together:
