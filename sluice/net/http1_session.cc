@@ -5,7 +5,7 @@
 namespace sluice::net {
 
 Http1Session::Http1Session(EventLoop& loop, Socket socket, const Http1Limits& limits)
-    : limits_(limits), stream_(loop, std::move(socket)) {
+    : limits_(&limits), stream_(loop, std::move(socket)) {
   error_code ignored;
   peer_ = stream_.socket().remote_endpoint(ignored);
 }
@@ -19,7 +19,7 @@ Task<void> Http1Session::Run() {
   }
   // Where nothing more is under way, a plain close does no harm and is done at once.
   const bool more = !stream_.body().done() || !stream_.idle() || stream_.Readable();
-  if (more) co_await stream_.CloseGently(limits_.close_time);
+  if (more) co_await stream_.CloseGently(limits_->close_time);
 }
 
 void Http1Session::Drain() {
@@ -34,8 +34,8 @@ Task<bool> Http1Session::NextRequest() {
   stream_.buffer().Shrink(Http1Stream::kFirstBytes);
   idle_ = true;
   if (draining_ && stream_.idle() && !stream_.Readable()) co_return false;
-  stream_.Set(limits_.idle_time);
-  const Http1Stream::HeadState state = co_await stream_.ReadHead(limits_.head, limits_.head_time);
+  stream_.Set(limits_->idle_time);
+  const Http1Stream::HeadState state = co_await stream_.ReadHead(limits_->head, limits_->head_time);
   idle_ = false;
   if (state == Http1Stream::HeadState::kEnded) {
     const bool slow = stream_.timed_out() && !stream_.idle();
@@ -59,13 +59,13 @@ Task<void> Http1Session::Refuse(const HeadProblem& problem) {
   AppendRefusalFields(&answer.more_fields);
   out_.clear();
   AppendAnswer(answer, /*keep_alive=*/false, /*without_body=*/false, &out_);
-  stream_.Set(limits_.write_time);
+  stream_.Set(limits_->write_time);
   const bool sent = co_await stream_.Write(out_);
-  if (sent) co_await stream_.CloseGently(limits_.close_time);
+  if (sent) co_await stream_.CloseGently(limits_->close_time);
 }
 
 Task<bool> Http1Session::SendContinue() {
-  stream_.Set(limits_.write_time);
+  stream_.Set(limits_->write_time);
   const bool sent = co_await stream_.Write("HTTP/1.1 100 Continue\r\n\r\n");
   stream_.Clear();
   co_return sent;
@@ -74,18 +74,18 @@ Task<bool> Http1Session::SendContinue() {
 Task<bool> Http1Session::Send(const Answer& answer) {
   // A client that waits for 100 will send no body, or send it unasked: nobody can tell which.
   const bool body_unclear = head_.expect_continue && !stream_.body().done();
-  const bool body_long = stream_.body().remaining() > limits_.skipped_body_bytes;
+  const bool body_long = stream_.body().remaining() > limits_->skipped_body_bytes;
   const bool keep_alive = !answer.close && head_.keep_alive && !draining_ && !body_unclear &&
                           !body_long && !stream_.body().bad() && !stream_.timed_out();
   out_.clear();
   AppendAnswer(answer, keep_alive, to_head_, &out_);
-  stream_.Set(limits_.write_time);
+  stream_.Set(limits_->write_time);
   const bool sent = co_await stream_.Write(out_);
   if (!sent) co_return false;
   stream_.Clear();
   if (!keep_alive) co_return false;
   if (stream_.body().done()) co_return true;
-  co_return co_await stream_.SkipBody(limits_.skipped_body_bytes, limits_.body_time);
+  co_return co_await stream_.SkipBody(limits_->skipped_body_bytes, limits_->body_time);
 }
 
 }  // namespace sluice::net

@@ -31,7 +31,7 @@ struct Http1Limits {
 
 class Http1Session : public Session {
  public:
-  // `limits` outlives the session.
+  // `limits` outlives the session, or the first UseLimits().
   Http1Session(EventLoop& loop, Socket socket, const Http1Limits& limits);
 
   Task<void> Run() final;
@@ -58,7 +58,9 @@ class Http1Session : public Session {
   [[nodiscard]] const RequestHead& head() const { return head_; }
   // The method is HEAD. Unlike head()'s views this lasts until the request is answered.
   [[nodiscard]] bool to_head() const { return to_head_; }
-  [[nodiscard]] const Http1Limits& limits() const { return limits_; }
+  [[nodiscard]] const Http1Limits& limits() const { return *limits_; }
+  // From here on; they outlive the session, or the next call.
+  void UseLimits(const Http1Limits& limits) { limits_ = &limits; }
   [[nodiscard]] const tcp::endpoint& peer() const { return peer_; }
   [[nodiscard]] bool draining() const { return draining_; }
 
@@ -66,7 +68,7 @@ class Http1Session : public Session {
   Task<bool> NextRequest();
   Task<void> Refuse(const HeadProblem& problem);
 
-  const Http1Limits& limits_;
+  const Http1Limits* limits_;
   Http1Stream stream_;
   tcp::endpoint peer_;
   RequestHead head_;

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <utility>
 
-#include "sluice/base/log.h"
 #include "sluice/net/http1_body.h"
 #include "sluice/transport/gateway/session.h"
 #include "sluice/transport/gateway/upgrade.h"
@@ -27,7 +26,7 @@ Task<GatewaySession::Failure> GatewaySession::AskUpstream() {
   pump_failure_ = Failure::kNone;
   heard_ = false;
   answered_ = false;
-  chosen_ = parts_.balancer.size() == 1 ? 0 : parts_.balancer.Choose(SteadyNow());
+  chosen_ = upstreams().size() == 1 ? 0 : upstreams().Choose(SteadyNow());
   Failure failure = co_await Attempt(/*fresh=*/false);
   if (failure == Failure::kNone || !retryable_ || left_) co_return failure;
   // Only a kept connection that died unused may be given another try: see Attempt().
@@ -39,13 +38,13 @@ Task<GatewaySession::Failure> GatewaySession::AskUpstream() {
 // Leaves upstream_ set after kUnreachable exactly when the connection was a kept one and nothing
 // had come from it.
 Task<GatewaySession::Failure> GatewaySession::Attempt(bool fresh) {
-  upstream_ = fresh ? nullptr : parts_.pool.TakeIdle(chosen_);
+  upstream_ = fresh ? nullptr : upstreams().TakeIdle(chosen_);
   const bool kept = upstream_ != nullptr;
   if (!kept) {
     const Failure failure = co_await Connect();
     if (failure != Failure::kNone) co_return failure;
   }
-  parts_.upstream_counters[chosen_].requests.fetch_add(1, std::memory_order_relaxed);
+  upstreams().CountRequest(chosen_);
   Failure failure = co_await SendRequest();
   if (failure == Failure::kNone) failure = co_await ReadAnswerHead();
   const bool untouched = kept && !heard_ && upstream_->buffer().empty();
@@ -71,37 +70,21 @@ Task<GatewaySession::Failure> GatewaySession::Connect() {
     NoteFailure();
     if (i == kMaxConnects) co_return failure;
     tried |= Balancer::Tried{1} << chosen_;
-    const std::size_t next = parts_.balancer.Choose(SteadyNow(), tried);
+    const std::size_t next = upstreams().Choose(SteadyNow(), tried);
     if ((tried >> next & 1) != 0) co_return failure;
     chosen_ = next;
   }
 }
 
-// An upstream that goes to rest, or comes back, is told once by each loop that finds out.
-void GatewaySession::NoteFailure() {
-  UpstreamCounters& counters = parts_.upstream_counters[chosen_];
-  counters.failures.fetch_add(1, std::memory_order_relaxed);
-  if (!parts_.balancer.Failed(chosen_, SteadyNow())) return;
-  counters.resting.store(true, std::memory_order_relaxed);
-  log::Warning("upstream fails",
-               {{"upstream", net::ToString(parts_.options.upstreams[chosen_].address)},
-                {"loop", loop().index()}});
-}
-
-void GatewaySession::NoteAnswer() {
-  if (!parts_.balancer.Succeeded(chosen_)) return;
-  parts_.upstream_counters[chosen_].resting.store(false, std::memory_order_relaxed);
-  log::Info("upstream answers again",
-            {{"upstream", net::ToString(parts_.options.upstreams[chosen_].address)},
-             {"loop", loop().index()}});
-}
+void GatewaySession::NoteFailure() { upstreams().Failed(chosen_, SteadyNow()); }
 
 Task<GatewaySession::Failure> GatewaySession::ConnectToChosen() {
   Failure failure = Failure::kUnreachable;
-  for (const net::tcp::endpoint& endpoint : parts_.pool.endpoints(chosen_)) {
-    upstream_ = parts_.pool.Make();
-    upstream_->Set(parts_.options.connect_timeout);
-    const bool connected = co_await upstream_->Connect(endpoint);
+  const std::shared_ptr<const Endpoints> endpoints = upstreams().endpoints(chosen_);
+  for (const net::tcp::endpoint& endpoint : *endpoints) {
+    upstream_ = upstreams().Make(chosen_, endpoint);
+    upstream_->Set(options().connect_timeout);
+    const bool connected = co_await upstreams().Open(*upstream_);
     if (left_) failure = Failure::kClientLeft;
     if (connected && !left_) co_return Failure::kNone;
     if (upstream_->timed_out()) failure = Failure::kTimeout;
@@ -113,7 +96,7 @@ Task<GatewaySession::Failure> GatewaySession::ConnectToChosen() {
 
 // The head, and what has arrived of the body, in one write. A body that goes on is pumped.
 Task<GatewaySession::Failure> GatewaySession::SendRequest() {
-  upstream_->Set(parts_.options.response_timeout);
+  upstream_->Set(options().response_timeout);
   Http1Stream::BodyPart part{{}, PartState::kEnded};
   std::string_view after;
   if (!stream().body().done()) {
@@ -146,7 +129,7 @@ Task<GatewaySession::Failure> GatewaySession::SendRequest() {
 Task<void> GatewaySession::PumpBody() {
   bool sent = true;
   while (sent) {
-    const Http1Stream::BodyPart part = co_await stream().ReadBody(parts_.options.body_timeout);
+    const Http1Stream::BodyPart part = co_await stream().ReadBody(options().body_timeout);
     if (part.state == PartState::kBroken) {
       pump_failure_ = stream().body().bad()  ? Failure::kClientBody
                       : stream().timed_out() ? Failure::kClientSlow
@@ -155,7 +138,7 @@ Task<void> GatewaySession::PumpBody() {
       co_return;
     }
     if (part.state == PartState::kEnded) break;
-    send_alarm_.Set(parts_.options.response_timeout);
+    send_alarm_.Set(options().response_timeout);
     if (in_chunks_) {
       const net::ChunkLine line(part.content.size());
       sent = co_await upstream_->Write(line.view(), part.content, net::kChunkEnd);
@@ -164,7 +147,7 @@ Task<void> GatewaySession::PumpBody() {
     }
     send_alarm_.Clear();
   }
-  if (!answered_) upstream_->Set(parts_.options.response_timeout);
+  if (!answered_) upstream_->Set(options().response_timeout);
   if (sent && in_chunks_) co_await upstream_->Write(net::kLastChunk);
 }
 
@@ -179,7 +162,7 @@ void GatewaySession::TimeAnswer() {
   if (pump_ && !pump_->done()) {
     upstream_->Clear();
   } else {
-    upstream_->Set(parts_.options.response_timeout);
+    upstream_->Set(options().response_timeout);
   }
 }
 
@@ -203,7 +186,7 @@ GatewaySession::Failure GatewaySession::WhyEnded() const {
 Task<GatewaySession::Failure> GatewaySession::ReadAnswerHead() {
   for (int i = 0; i <= kMaxInterimAnswers; ++i) {
     const Http1Stream::HeadState state =
-        co_await upstream_->ReadHead(limits().head, parts_.options.response_timeout);
+        co_await upstream_->ReadHead(limits().head, options().response_timeout);
     if (state == Http1Stream::HeadState::kEnded) co_return WhyEnded();
     heard_ = true;
     if (state == Http1Stream::HeadState::kBad) co_return Failure::kBadAnswer;

@@ -61,4 +61,12 @@ bool Balancer::Succeeded(std::size_t upstream) {
   return news;
 }
 
+bool Balancer::TakeOver(std::size_t upstream, const Balancer& other, std::size_t others) {
+  const Upstream& from = other.upstreams_[others];
+  Upstream& to = upstreams_[upstream];
+  to.failures = std::min(from.failures, options_.failures);
+  to.rests_until = from.rests_until;
+  return to.rests_until != Time::min();
+}
+
 }  // namespace sluice::gateway

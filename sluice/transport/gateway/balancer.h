@@ -50,6 +50,9 @@ class Balancer {
   [[nodiscard]] bool resting(std::size_t upstream, Time now) const;
   [[nodiscard]] std::size_t size() const { return upstreams_.size(); }
 
+  // Goes on with what `other` knows of an upstream of its own. True: it is at rest.
+  bool TakeOver(std::size_t upstream, const Balancer& other, std::size_t others);
+
  private:
   struct Upstream {
     std::int64_t weight = 1;

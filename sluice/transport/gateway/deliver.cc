@@ -28,8 +28,8 @@ Task<bool> GatewaySession::Deliver() {
                    (length_told || !how.old_client);
   const bool in_chunks = SentInChunks(answer_, how);
   out_.clear();
-  AppendClientHead(answer_, how, parts_.fields, &upstream_limits_, &out_);
-  parts_.fields.Append(outcome_, upstream_limits_, &out_);
+  AppendClientHead(answer_, how, terms_->fields, &upstream_limits_, &out_);
+  terms_->fields.Append(outcome_, upstream_limits_, &out_);
   out_.append("\r\n");
 
   upstream_->Clear();
@@ -53,16 +53,16 @@ Task<bool> GatewaySession::Deliver() {
     const bool written = co_await WritePart(part, in_chunks);
     out_.clear();
     const bool whole = upstream_->body().done();
-    if (written && !whole) part = co_await upstream_->ReadBody(parts_.options.response_timeout);
+    if (written && !whole) part = co_await upstream_->ReadBody(options().response_timeout);
     if (written && !whole && !left_) continue;
     // Also where the client has left: the upstream had done its part so far.
-    NoteAnswer();
+    upstreams().Answered(chosen_);
     if (left_) co_return false;
     break;
   }
   if (reusable && upstream_->idle() && asked_in_full) {
     upstream_->EndHead();
-    parts_.pool.Keep(std::move(upstream_), chosen_);
+    upstreams().Keep(std::move(upstream_));
   }
   co_return how.keep_alive;
 }
@@ -85,7 +85,7 @@ Task<bool> GatewaySession::WritePart(const Http1Stream::BodyPart& part, bool in_
 
 Task<bool> GatewaySession::WriteToClient(std::string_view first, std::string_view second,
                                          std::string_view third) {
-  write_alarm_.Set(parts_.options.write_timeout);
+  write_alarm_.Set(options().write_timeout);
   // Copying a little is cheaper than a write of several parts.
   if (first.data() == out_.data() && second.size() + third.size() <= kJoinedBytes) {
     out_.append(second).append(third);

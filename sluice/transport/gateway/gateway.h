@@ -17,8 +17,9 @@
 #include "sluice/limiter/limiter.h"
 #include "sluice/net/event_loops.h"
 #include "sluice/net/tcp_server.h"
+#include "sluice/transport/gateway/loop_parts.h"
 #include "sluice/transport/gateway/options.h"
-#include "sluice/transport/gateway/session.h"
+#include "sluice/transport/gateway/upstream.h"
 
 namespace sluice::gateway {
 
@@ -59,7 +60,7 @@ class Gateway {
   explicit Gateway(net::EventLoops& loops) : loops_(loops) {}
 
   net::EventLoops& loops_;
-  std::vector<std::string> names_;                 // of the upstreams
+  std::vector<std::shared_ptr<Upstream>> upstreams_;
   std::vector<std::unique_ptr<LoopParts>> parts_;  // of each loop
   std::unique_ptr<net::TcpServer> server_;
 };

@@ -28,12 +28,6 @@ IpAddress AddressOf(const net::asio::ip::address& address) {
   return IpAddress::FromBytes(bytes);
 }
 
-std::vector<std::uint32_t> WeightsOf(const std::vector<UpstreamOptions>& upstreams) {
-  std::vector<std::uint32_t> weights;
-  for (const UpstreamOptions& upstream : upstreams) weights.push_back(upstream.weight);
-  return weights;
-}
-
 // Who sends such a request is not trusted with a second one on the same connection.
 net::Answer BadRequest(std::string_view why) {
   net::Answer answer = net::ProblemAnswer(400, why);
@@ -50,22 +44,6 @@ bool IsIdempotent(std::string_view method) {
 }
 
 }  // namespace
-
-LoopParts::LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask,
-                     UpstreamPool::Options pool_options, GatewayOptions gateway_options)
-    : limiter(limiter_to_ask),
-      options(std::move(gateway_options)),
-      limits{.head = {.max_bytes = options.header_bytes, .max_fields = options.header_fields},
-             .idle_time = options.idle_timeout,
-             .head_time = options.header_timeout,
-             .body_time = options.body_timeout,
-             .write_time = options.write_timeout},
-      upstream_name(net::ToString(options.upstreams.front().address)),
-      pool(loop, std::move(pool_options)),
-      balancer(WeightsOf(options.upstreams), options.upstream_health),
-      upstream_counters(options.upstreams.size()),
-      fields(options.headers),
-      cors(options.cors, options.headers) {}
 
 // Whatever way a request ends, what it holds comes back.
 class GatewaySession::RequestScope {
@@ -86,12 +64,30 @@ class GatewaySession::RequestScope {
   GatewaySession& session_;
 };
 
+// The settings in force when a request's head was read are those of the request to its end.
+class GatewaySession::TermsScope {
+ public:
+  explicit TermsScope(GatewaySession& session) : session_(session) {
+    session_.terms_ = session_.parts_.terms;
+    session_.UseLimits(session_.terms_->limits);
+  }
+  TermsScope(const TermsScope&) = delete;
+  TermsScope& operator=(const TermsScope&) = delete;
+  ~TermsScope() {
+    session_.UseLimits(session_.parts_.limits);
+    session_.terms_.reset();
+  }
+
+ private:
+  GatewaySession& session_;
+};
+
 GatewaySession::GatewaySession(net::EventLoop& loop, net::Socket socket, LoopParts& parts)
     : Http1Session(loop, std::move(socket), parts.limits),
       parts_(parts),
       peer_address_(AddressOf(peer().address())),
       peer_text_(peer_address_.ToString()),
-      place_(loop, parts.pool),
+      place_(loop, parts.places),
       hold_timer_(loop.context()),
       slow_alarm_(*this, loop.deadlines()),
       write_alarm_(*this, loop.deadlines()),
@@ -102,7 +98,7 @@ GatewaySession::GatewaySession(net::EventLoop& loop, net::Socket socket, LoopPar
 void GatewaySession::EndNow() {
   left_ = true;
   hold_timer_.cancel();
-  parts_.pool.GiveUp(place_);
+  parts_.places.GiveUp(place_);
   if (upstream_) upstream_->Abort();
   stream().Abort();
 }
@@ -123,14 +119,15 @@ void GatewaySession::RenewSlots() {
 }
 
 Task<bool> GatewaySession::ServeRequest() {
+  const TermsScope terms(*this);
   ReadHop();
   cors_fields_.clear();
-  parts_.cors.AppendFields(head(), &cors_fields_);
+  terms_->cors.AppendFields(head(), &cors_fields_);
   if (AsksForHealth()) co_return co_await AnswerHealth();
   if (const PathError error = CheckPath(); error != PathError::kNone) {
     co_return co_await SendOwn(BadRequest(ToString(error)));
   }
-  ReadUpgrade(head(), parts_.options.upgrades, &upgrade_);
+  ReadUpgrade(head(), options().upgrades, &upgrade_);
   if (!upgrade_.empty() && head().framing.has_body()) {
     // It would have to be read to the end before the other protocol begins; nobody sends one.
     co_return co_await SendOwn(BadRequest("a request for an upgrade has a body"));
@@ -169,7 +166,7 @@ Task<bool> GatewaySession::SendOwn(net::Answer answer) {
 }
 
 bool GatewaySession::AsksForHealth() const {
-  const std::string& path = parts_.options.health_path;
+  const std::string& path = options().health_path;
   const std::string_view asked = head().path;
   return !path.empty() && asked.substr(0, asked.find('?')) == path;
 }
@@ -199,7 +196,7 @@ void GatewaySession::Decide() {
                         .host = head().host,
                         .peer = peer_address_,
                         .headers = fields_,
-                        .exempt = parts_.cors.Exempts(head())},
+                        .exempt = terms_->cors.Exempts(head())},
                        outcome_);
   parts_.counters.requests.fetch_add(1, std::memory_order_relaxed);
   KeepSlots();
@@ -222,12 +219,12 @@ void GatewaySession::KeepSlots() {
 
 Task<bool> GatewaySession::Deny() {
   denial_.status = transport::DenialStatus(outcome_);
-  denial_.content_type = transport::ContentTypeOf(parts_.options.body);
+  denial_.content_type = transport::ContentTypeOf(options().body);
   denial_.body.clear();
-  transport::AppendDenialBody(outcome_, parts_.options.body, &denial_.body);
+  transport::AppendDenialBody(outcome_, options().body, &denial_.body);
   denial_.more_fields.clear();
   transport::AppendDenialFields(outcome_, &denial_.more_fields);
-  parts_.fields.Append(outcome_, &denial_.more_fields);
+  terms_->fields.Append(outcome_, &denial_.more_fields);
   net::AppendField(kRequestIdField, request_id_, &denial_.more_fields);
   denial_.more_fields.append(cors_fields_);
   co_return co_await Send(denial_);
@@ -248,9 +245,9 @@ Task<bool> GatewaySession::Forward() {
   takes_trailers_ = TakesTrailers(head());
   in_chunks_ = head().framing.kind == net::BodyFraming::Kind::kChunked;
   out_.clear();
-  AppendUpstreamHead(head(), hop_, parts_.upstream_name, upgrade_, &out_);
+  AppendUpstreamHead(head(), hop_, upstreams().name(0), upgrade_, &out_);
 
-  const bool entered = co_await parts_.pool.Enter(place_, parts_.options.connect_timeout);
+  const bool entered = co_await parts_.places.Enter(place_, options().connect_timeout);
   if (!entered) co_return co_await AnswerFailure(left_ ? Failure::kClientLeft : Failure::kBusy);
   const Failure failure = co_await AskUpstream();
   bool again = false;
@@ -261,7 +258,7 @@ Task<bool> GatewaySession::Forward() {
   }
   co_await StopPump();
   upstream_.reset();
-  parts_.pool.Leave();
+  parts_.places.Leave();
   if (failure != Failure::kNone) again = co_await AnswerFailure(failure);
   co_return again && !left_;
 }
@@ -290,7 +287,7 @@ Task<bool> GatewaySession::AnswerFailure(Failure failure) {
     default:
       answer = net::ProblemAnswer(502, "the upstream cannot be reached");
   }
-  parts_.fields.Append(outcome_, &answer.more_fields);
+  terms_->fields.Append(outcome_, &answer.more_fields);
   co_return co_await SendOwn(std::move(answer));
 }
 

@@ -28,58 +28,19 @@
 // time to answer begins when it has the whole request (else 504).
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "sluice/limiter/limiter.h"
 #include "sluice/net/hangup_watch.h"
 #include "sluice/net/http1_session.h"
 #include "sluice/rule/path.h"
 #include "sluice/transport/gateway/heads.h"
-#include "sluice/transport/gateway/options.h"
-#include "sluice/transport/gateway/request_id.h"
-#include "sluice/transport/gateway/upstream_pool.h"
-#include "sluice/transport/headers.h"
+#include "sluice/transport/gateway/loop_parts.h"
 
 namespace sluice::gateway {
-
-// Counted by one loop, read by anybody.
-struct LoopCounters {
-  std::atomic<std::uint64_t> requests = 0;         // that were decided on
-  std::atomic<std::uint64_t> upstream_errors = 0;  // answered 502, 503 or 504, or broken off
-  std::atomic<std::uint64_t> retries = 0;          // on a fresh connection
-  std::atomic<std::uint64_t> client_left = 0;      // before its answer ended
-};
-
-struct UpstreamCounters {
-  std::atomic<std::uint64_t> requests = 0;
-  std::atomic<std::uint64_t> failures = 0;
-  std::atomic<bool> resting = false;
-};
-
-// What the sessions of one loop share.
-struct LoopParts {
-  LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask, UpstreamPool::Options pool_options,
-            GatewayOptions gateway_options);
-
-  Limiter& limiter;
-  const GatewayOptions options;
-  net::Http1Limits limits;
-  std::string upstream_name;  // for Host, where a client names none
-  UpstreamPool pool;
-  Balancer balancer;
-  std::deque<UpstreamCounters> upstream_counters;
-  transport::RateLimitFields fields;
-  const Cors cors;
-  RequestIds request_ids;
-  LoopCounters counters;
-};
 
 class GatewaySession final : public net::Http1Session, private net::HangupWatch::Watcher {
  public:
@@ -102,6 +63,10 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
     kClientLeft,
   };
   class RequestScope;
+  class TermsScope;
+
+  [[nodiscard]] const GatewayOptions& options() const { return terms_->options; }
+  [[nodiscard]] UpstreamGroup& upstreams() const { return *terms_->upstreams; }
 
   net::Task<bool> ServeRequest() override;
   void AppendRefusalFields(std::string* fields) override;
@@ -123,7 +88,6 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   net::Task<Failure> Connect();
   net::Task<Failure> ConnectToChosen();
   void NoteFailure();
-  void NoteAnswer();
   net::Task<Failure> SendRequest();
   net::Task<void> PumpBody();
   net::Task<void> StopPump();
@@ -149,6 +113,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   void RenewSlots();
 
   LoopParts& parts_;
+  TermsPtr terms_;  // of the request at hand; null between requests
   IpAddress peer_address_;
   std::string peer_text_;
   std::string request_id_;
@@ -161,9 +126,9 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   net::Answer denial_;
   std::string cors_fields_;  // for an answer of ours to this request
 
-  UpstreamPool::Place place_;
+  UpstreamPlaces::Place place_;
   UpstreamPool::Connection upstream_;
-  std::size_t chosen_ = 0;  // of the upstreams
+  std::size_t chosen_ = 0;  // of upstreams()
   net::ResponseHead answer_;
   transport::UpstreamLimits upstream_limits_;
   std::optional<net::Task<void>> pump_;  // sends a long body while the answer is awaited

@@ -12,8 +12,8 @@ using net::Task;
 // behind the request's or the answer's head is in the buffers already, and goes first.
 Task<void> GatewaySession::Tunnel() {
   out_.clear();
-  AppendClientHead(answer_, {.request_id = request_id_}, parts_.fields, &upstream_limits_, &out_);
-  parts_.fields.Append(outcome_, upstream_limits_, &out_);
+  AppendClientHead(answer_, {.request_id = request_id_}, terms_->fields, &upstream_limits_, &out_);
+  terms_->fields.Append(outcome_, upstream_limits_, &out_);
   out_.append("\r\n");
   // From here on a client that has said all is not one that has left.
   slow_alarm_.Clear();
@@ -24,8 +24,8 @@ Task<void> GatewaySession::Tunnel() {
   const bool told = co_await WriteToClient(out_);
   if (!told) co_return;
 
-  NoteAnswer();
-  tunnel_patience_ = parts_.options.tunnel_idle_timeout;
+  upstreams().Answered(chosen_);
+  tunnel_patience_ = options().tunnel_idle_timeout;
   tunnel_alarm_.Set(tunnel_patience_);
   Task<void> request = Carry(stream(), *upstream_);
   co_await Carry(*upstream_, stream());
@@ -59,7 +59,7 @@ Task<void> GatewaySession::Carry(Http1Stream& from, Http1Stream& to) {
     stream().CancelWait();
     co_return;
   }
-  tunnel_patience_ = std::min(tunnel_patience_, parts_.options.response_timeout);
+  tunnel_patience_ = std::min(tunnel_patience_, options().response_timeout);
   tunnel_alarm_.Set(tunnel_patience_);
 }
 

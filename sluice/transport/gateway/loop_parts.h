@@ -1,0 +1,69 @@
+// What the sessions of one loop share.
+//
+//   LoopParts ── limiter, request ids, counters, places for connections     as long as the gateway
+//             `─ Terms ── options, their fields and CORS, UpstreamGroup     until the next reload
+//
+// A request holds the terms that it met for as long as it lasts; the next request on the same
+// connection meets those in force then. So no request ever sees two settings mixed, and terms that
+// were replaced die with their last request.
+//
+// For one thread, but for the counters.
+#pragma once
+
+#include <atomic>
+#include <boost/smart_ptr/local_shared_ptr.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sluice/limiter/limiter.h"
+#include "sluice/net/event_loops.h"
+#include "sluice/net/http1_session.h"
+#include "sluice/transport/gateway/cors.h"
+#include "sluice/transport/gateway/options.h"
+#include "sluice/transport/gateway/request_id.h"
+#include "sluice/transport/gateway/upstream.h"
+#include "sluice/transport/gateway/upstream_group.h"
+#include "sluice/transport/gateway/upstream_places.h"
+#include "sluice/transport/headers.h"
+
+namespace sluice::gateway {
+
+// Counted by one loop, read by anybody.
+struct LoopCounters {
+  std::atomic<std::uint64_t> requests = 0;         // that were decided on
+  std::atomic<std::uint64_t> upstream_errors = 0;  // answered 502, 503 or 504, or broken off
+  std::atomic<std::uint64_t> retries = 0;          // on a fresh connection
+  std::atomic<std::uint64_t> client_left = 0;      // before its answer ended
+};
+
+// What a request is served under.
+struct Terms {
+  // `loop_options`: with this loop's share of the bounds.
+  Terms(GatewayOptions loop_options, UpstreamGroupPtr upstream_group);
+
+  const GatewayOptions options;
+  const net::Http1Limits limits;
+  transport::RateLimitFields fields;
+  const Cors cors;
+  const UpstreamGroupPtr upstreams;
+};
+
+using TermsPtr = boost::local_shared_ptr<Terms>;
+
+struct LoopParts {
+  // `options`: of all loops together; `loop_count` of them share the bounds. `upstreams` are those
+  // of `options`, in order.
+  LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask, std::size_t loop_count,
+            const GatewayOptions& options, std::vector<std::shared_ptr<Upstream>> upstreams);
+
+  Limiter& limiter;
+  UpstreamPlaces places;
+  TermsPtr terms;           // in force; never null
+  net::Http1Limits limits;  // those of `terms`, for connections that wait for a request
+  RequestIds request_ids;
+  LoopCounters counters;
+};
+
+}  // namespace sluice::gateway

@@ -1,0 +1,43 @@
+// What is known of one upstream for as long as the process remembers its name, whatever settings
+// come and go: counters, which never start anew, and the addresses that the name stands for.
+//
+//   Upstream "orders.internal:80"   loops[0]  requests failures resting | addresses   <- thread 0
+//                                   loops[1]  requests failures resting | addresses   <- thread 1
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sluice/net/address.h"
+
+namespace sluice::gateway {
+
+using Endpoints = std::vector<net::tcp::endpoint>;  // tried in order; never empty
+
+struct Upstream {
+  struct OfLoop {
+    // Counted by the loop, read by anybody.
+    std::atomic<std::uint64_t> requests = 0;
+    std::atomic<std::uint64_t> failures = 0;
+    std::atomic<bool> resting = false;
+    // Read and replaced on the loop's thread only.
+    std::shared_ptr<const Endpoints> endpoints;
+  };
+
+  Upstream(net::HostPort where, std::size_t loop_count, std::shared_ptr<const Endpoints> endpoints)
+      : address(std::move(where)), name(net::ToString(address)), loops(loop_count) {
+    for (OfLoop& loop : loops) loop.endpoints = endpoints;
+  }
+
+  const net::HostPort address;
+  const std::string name;  // HOST:PORT
+  std::deque<OfLoop> loops;
+};
+
+}  // namespace sluice::gateway

@@ -1,0 +1,85 @@
+// The upstreams of one loop, as the settings in force name them: who gets a request, the
+// connections to them, and how they have answered so far.
+//
+//   session: hold the group -> Choose() -> TakeIdle(), or Make() and Open() -> CountRequest()
+//                              -> Answered() or Failed() -> Keep() -> let go of the group
+//
+// A group is replaced as a whole. The old one is closed: its kept connections end at once, it keeps
+// no further ones, and it dies with the last request that holds it. What must outlive it is
+// elsewhere: counters and addresses (upstream.h), and the bound of connections (upstream_places.h),
+// which so holds for old and new together. Who rests, in the old one, does so in the new one.
+//
+// For one thread.
+#pragma once
+
+#include <boost/smart_ptr/local_shared_ptr.hpp>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sluice/base/time.h"
+#include "sluice/net/event_loops.h"
+#include "sluice/net/task.h"
+#include "sluice/transport/gateway/balancer.h"
+#include "sluice/transport/gateway/options.h"
+#include "sluice/transport/gateway/upstream.h"
+#include "sluice/transport/gateway/upstream_places.h"
+#include "sluice/transport/gateway/upstream_pool.h"
+
+namespace sluice::gateway {
+
+class UpstreamGroup {
+ public:
+  // `upstreams` are those of `options`, in order. `places` outlive the group. `before` is the group
+  // that this one takes the place of, or null.
+  UpstreamGroup(net::EventLoop& loop, const UpstreamPlaces& places, const GatewayOptions& options,
+                std::vector<std::shared_ptr<Upstream>> upstreams, const UpstreamGroup* before);
+
+  [[nodiscard]] std::size_t size() const { return members_.size(); }
+  [[nodiscard]] const std::string& name(std::size_t upstream) const {
+    return members_[upstream].upstream->name;
+  }
+  // For as long as the pointer is held, also when the name means others meanwhile.
+  [[nodiscard]] std::shared_ptr<const Endpoints> endpoints(std::size_t upstream) const {
+    return members_[upstream].of_loop->endpoints;
+  }
+
+  // As Balancer::Choose().
+  [[nodiscard]] std::size_t Choose(Time now, Balancer::Tried tried = 0) {
+    return balancer_.Choose(now, tried);
+  }
+  void CountRequest(std::size_t upstream);
+  // An upstream that goes to rest, or comes back, is told once by each loop that finds out.
+  void Failed(std::size_t upstream, Time now);
+  void Answered(std::size_t upstream);
+
+  // As those of UpstreamPool.
+  UpstreamPool::Connection TakeIdle(std::size_t upstream) { return pool_.TakeIdle(upstream); }
+  UpstreamPool::Connection Make(std::size_t upstream, const net::tcp::endpoint& endpoint) {
+    return pool_.Make(upstream, endpoint);
+  }
+  void Keep(UpstreamPool::Connection connection) { pool_.Keep(std::move(connection)); }
+
+  // Connects one that was made here. False: as Stream::Connect().
+  net::Task<bool> Open(UpstreamConnection& connection);
+
+  // It was replaced, or the gateway ends.
+  void Close() { pool_.Close(); }
+
+ private:
+  struct Member {
+    std::shared_ptr<Upstream> upstream;
+    Upstream::OfLoop* of_loop = nullptr;
+  };
+
+  const std::size_t loop_;
+  std::vector<Member> members_;
+  Balancer balancer_;
+  UpstreamPool pool_;
+};
+
+// Its count is no atomic one, for a group never leaves its loop.
+using UpstreamGroupPtr = boost::local_shared_ptr<UpstreamGroup>;
+
+}  // namespace sluice::gateway
