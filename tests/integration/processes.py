@@ -71,9 +71,18 @@ class Program:
             self.process.kill()
             self.process.wait()
             raise AssertionError("did not end within {} s:\n{}".format(seconds, self.text())) from None
+        self._close()
+        return code
+
+    def kill(self):
+        """Ends it as a crash would."""
+        self.process.kill()
+        self.process.wait()
+        self._close()
+
+    def _close(self):
         self.reader.join()
         self.process.stdout.close()
-        return code
 
 
 class OrdersApi(Program):
