@@ -102,8 +102,13 @@ class Sluice(Program):
         self.path = os.path.join(folder, "sluice.yaml")
         self.write(config)
         super().__init__([f"{BIN}/sluice", "serve", "--config", self.path])
-        self.port = int(self.wait_for(r"door=gateway address=\S+:(\d+)").group(1))
-        self.admin = int(self.wait_for(r"door=admin address=\S+:(\d+)").group(1))
+        self.port = self._listens("gateway")
+        self.admin = self._listens("admin") if re.search(r"^admin:", config, re.MULTILINE) else None
+
+    def _listens(self, door):
+        """The port of a door, from the log in either of its formats."""
+        pattern = rf'"?door"?[=:]"?{door}"?[ ,]"?address"?[=:]"?[^" ]+:(\d+)'
+        return int(self.wait_for(pattern).group(1))
 
     def write(self, config):
         with open(self.path, "w") as file:
