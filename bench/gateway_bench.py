@@ -1,181 +1,152 @@
 #!/usr/bin/env python3
-"""Server CPU per request: the gateway beside nginx with limit_req, in front of the same upstream.
+"""The gateway beside nginx, with and without limit_req, and HAProxy with a stick table, on the same upstream.
 
-Both proxies run at once, each with one worker on core 0; the load generator and the upstream (an
-nginx that answers a few bytes) have core 1. Each round gives every proxy the same number of requests
-at the same offered rate, in rotated order; what counts is the median of CPU microseconds a request
-(user and system, from /proc) and the ratio of the medians.
+Each round gives every proxy the same requests at the same rate, in rotated order. What counts is the median
+over the rounds, and its ratio to nginx with limit_req.
 
-    bench/gateway_bench.py [--rounds 7] [--seconds 3] [--rate 8000] [--sluice build/release/bin/sluice]
+    small     small answers on kept connections: CPU microseconds a request, user and system
+    64k       answers of 64 KiB on kept connections
+    new       a new connection for each request
+    denied    every request is denied
+    idle      memory for each of 10,000 connections that wait after a request
+    latency   p50 and p99 at half of what the slowest of them can do, and what the upstream alone takes
+
+    bench/gateway_bench.py [--only small,idle] [--rounds 7] [--seconds 2] [--load 1.0] [--sluice PROGRAM]
 """
 import argparse
 import os
-import re
 import shutil
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
-CONNECTIONS = 50
+from gateway import load
+from gateway.proxies import BASE, NAMES, PROGRAMS, make_certificate, start_proxy, start_upstream
 
-NGINX_UPSTREAM = """
-worker_processes 1; daemon off; pid {dir}/upstream.pid; error_log {dir}/upstream.log;
-events {{ worker_connections 1024; }}
-http {{ access_log off; keepalive_requests 100000000;
-  server {{ listen 127.0.0.1:{port} reuseport; location / {{ default_type application/json;
-    return 200 '{{"orders":[]}}'; }} }} }}
-"""
-
-NGINX_PROXY = """
-worker_processes 1; daemon off; pid {dir}/proxy.pid; error_log {dir}/proxy.log crit;
-events {{ worker_connections 1024; }}
-http {{ access_log off; keepalive_requests 100000000;
-  limit_req_zone $http_x_api_key zone=open:32m rate=1000000r/s;
-  limit_req_zone $http_x_api_key zone=shut:32m rate=1r/m;
-  limit_req_status 429;
-  upstream up {{ server 127.0.0.1:{upstream}; keepalive 128; keepalive_requests 100000000; }}
-  server {{ listen 127.0.0.1:{port};
-    location / {{ limit_req zone=open burst=100000 nodelay; proxy_pass http://up;
-      proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host;
-      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; }}
-    location /denied {{ limit_req zone=shut; proxy_pass http://up; }} }} }}
-"""
-
-SLUICE = """
-threads: 1
-gateway: {{ listen: "127.0.0.1:{port}", upstream: "http://127.0.0.1:{upstream}" }}
-log: {{ level: warning }}
-identity: {{ api_key: {{ header: X-API-Key }} }}
-rules:
-  - {{ name: open, match: {{ path: /orders }}, key: api_key, limit: 1000000/s, burst: 100000 }}
-  - {{ name: shut, match: {{ path: /denied }}, key: api_key, limit: 1/day }}
-"""
+IDLE = 10_000
+LIMITING = tuple(name for name in NAMES if name != "nginx")
+# name: (title, path, requests a second, how they are sent, who takes part, the status that is expected)
+CPU_SCENARIOS = {
+    "small": ("small answers", "/orders", 8000, load.on_kept_connections, NAMES, 2),
+    "64k": ("answers of 64 KiB", "/64k", 3000, load.on_kept_connections, NAMES, 2),
+    "new": ("a new connection for each request", "/orders", 2000, load.on_new_connections, NAMES, 2),
+    "denied": ("all denied", "/denied", 8000, load.on_kept_connections, LIMITING, 4),
+}
+SCENARIOS = (*CPU_SCENARIOS, "idle", "latency")
 
 
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+class Bench:
+    def __init__(self, folder, options):
+        self.folder, self.options = folder, options
+        self.upstream = start_upstream(folder)
+        self.running = [self.upstream]
+        self.proxies = {name: self.start(name) for name in NAMES}
 
-
-def wait_for(port):
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            socket.create_connection(("127.0.0.1", port), 0.2).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    sys.exit(f"nothing listens on port {port}")
-
-
-def family(pid):
-    """The process and all below it."""
-    children = open(f"/proc/{pid}/task/{pid}/children").read().split()
-    return [pid] + [member for child in children for member in family(int(child))]
-
-
-def cpu_seconds(pid):
-    ticks = 0
-    for member in family(pid):
-        fields = open(f"/proc/{member}/stat").read().rsplit(")", 1)[1].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-class Servers:
-    def __init__(self, folder, sluice):
-        self.folder = folder
-        self.processes = []
-        self.upstream = free_port()
-        self.start("upstream", NGINX_UPSTREAM.format(dir=folder, port=self.upstream), 1,
-                   ["nginx", "-c", "{file}"], self.upstream)
-        self.ports = {"nginx": free_port(), "sluice": free_port()}
-        self.pids = {}
-        self.pids["nginx"] = self.start(
-            "proxy", NGINX_PROXY.format(dir=folder, port=self.ports["nginx"], upstream=self.upstream),
-            0, ["nginx", "-c", "{file}"], self.ports["nginx"])
-        self.pids["sluice"] = self.start(
-            "sluice", SLUICE.format(port=self.ports["sluice"], upstream=self.upstream), 0,
-            [sluice, "serve", "--config", "{file}"], self.ports["sluice"])
-
-    def start(self, name, config, core, command, port):
-        path = os.path.join(self.folder, name + ".conf")
-        with open(path, "w") as file:
-            file.write(config)
-        argv = ["taskset", "-c", str(core)] + [part.format(file=path) for part in command]
-        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.processes.append(process)
-        wait_for(port)
-        return process.pid
+    def start(self, name):
+        proxy = start_proxy(name, self.folder, self.upstream, self.options.sluice)
+        self.running.append(proxy)
+        return proxy
 
     def stop(self):
-        for process in self.processes:
-            process.terminate()
-        for process in self.processes:
-            process.wait(10)
+        for server in self.running:
+            server.stop()
+
+    def in_rounds(self, names, measure):
+        """`measure(name)` of each in rotated order, once to warm up and then for each round."""
+        samples = {name: [] for name in names}
+        order = list(names)
+        for index in range(-1, self.options.rounds):
+            order = order[1:] + order[:1]
+            for name in order:
+                sample = measure(name)
+                if index >= 0:
+                    samples[name].append(sample)
+        return samples
+
+    def cpu(self, scenario):
+        title, path, rate, send, names, expected = CPU_SCENARIOS[scenario]
+        rate = int(rate * self.options.load)
+
+        def measure(name):
+            proxy = self.proxies[name]
+            before = proxy.cpu_seconds()
+            counts = send(f"http://127.0.0.1:{proxy.port}{path}", rate, self.options.seconds)
+            used = proxy.cpu_seconds() - before
+            others = sum(counts.values()) - counts[expected]
+            # The first two of the denied are not.
+            if counts[expected] == 0 or others > (2 if scenario == "denied" else 0):
+                sys.exit(f"{name}, {title}: unexpected answers {counts}")
+            return 1e6 * used / sum(counts.values())
+
+        samples = self.in_rounds(names, measure)
+        show_cpu(f"{title}, {rate}/s offered", self.options.rounds, samples)
+
+    def idle(self):
+        per_connection = {}
+        for name in NAMES:
+            proxy = self.start(name)
+            first = load.idle_connections(proxy.port, 10)
+            before = proxy.resident_bytes()
+            connections = load.idle_connections(proxy.port, IDLE)
+            per_connection[name] = (proxy.resident_bytes() - before) / IDLE
+            for connection in first + connections:
+                connection.close()
+            self.running.pop().stop()
+        print(f"\n{IDLE} idle connections\n{'':30} {'bytes each':>15} {'':16} {'ratio':>8}")
+        for name, size in per_connection.items():
+            print(f"{name:30} {size:15.0f} {'':16} {size / per_connection[BASE]:8.2f}")
+
+    def latency(self):
+        urls = {name: f"http://127.0.0.1:{proxy.port}/orders" for name, proxy in self.proxies.items()}
+        most = {name: load.most_per_second(url, self.options.seconds) for name, url in urls.items()}
+        rate = int(min(most.values()) / 2)
+        urls["the upstream alone"] = f"http://127.0.0.1:{self.upstream.port}/orders"
+        samples = self.in_rounds(urls, lambda name: load.latencies(urls[name], rate, self.options.seconds))
+        print(f"\nlatency at half load: {rate}/s offered, medians of {self.options.rounds} interleaved rounds\n"
+              f"{'':30} {'p50 us':>15} {'p99 us':>16} {'most/s':>10}")
+        for name, values in samples.items():
+            middle, high = (statistics.median(column) for column in zip(*values))
+            print(f"{name:30} {middle:15.0f} {high:16.0f} " + (f"{most[name]:10.0f}" if name in most else f"{'-':>10}"))
 
 
-def load(port, path, rate, seconds):
-    """Offers `rate` requests a second for `seconds`; returns how many were answered, by status."""
-    output = subprocess.run(
-        ["taskset", "-c", "1", "h2load", "--h1", "-t1", f"-c{CONNECTIONS}", f"-D{seconds}",
-         f"--rps={rate / CONNECTIONS}", "-H", "X-API-Key: ann", f"http://127.0.0.1:{port}{path}"],
-        capture_output=True, text=True, check=True).stdout
-    codes = re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", output)
-    return [int(code) for code in codes.groups()]
-
-
-def measure(servers, path, good, options):
-    samples = {name: [] for name in servers.pids}
-    order = list(servers.pids)
-    for round_number in range(-1, options.rounds):
-        order = order[1:] + order[:1]
-        for name in order:
-            before = cpu_seconds(servers.pids[name])
-            codes = load(servers.ports[name], path, options.rate, options.seconds)
-            used = cpu_seconds(servers.pids[name]) - before
-            if sum(codes) != codes[good] and not (good == 2 and sum(codes) - codes[good] <= 1):
-                sys.exit(f"{name} {path}: unexpected answers {codes}")
-            if round_number >= 0:
-                samples[name].append(1e6 * used / sum(codes))
-    return samples
-
-
-def report(title, samples):
-    base = statistics.median(samples["nginx"])
-    print(f"\n{title}")
-    print(f"{'':30} {'CPU us/request':>15} {'min - max':>16} {'x nginx':>8}")
+def show_cpu(title, rounds, samples):
+    print(f"\n{title}, medians of {rounds} interleaved rounds")
+    print(f"{'':30} {'CPU us/request':>15} {'min - max':>16} {'ratio':>8}")
+    base = statistics.median(samples[BASE])
     for name, values in samples.items():
         median = statistics.median(values)
         spread = f"{min(values):.1f} - {max(values):.1f}"
-        print(f"{name:30} {median:15.1f} {spread:>16} {median / base:8.2f}")
+        print(f"{name:30} {median:15.1f} {spread:>16} {median / base:8.2f}", flush=True)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(SCENARIOS), help="scenarios, with commas between them")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=int, default=3)
-    parser.add_argument("--rate", type=int, default=8000, help="requests a second, offered to each")
-    parser.add_argument("--sluice", default="build/release/bin/sluice")
+    parser.add_argument("--seconds", type=int, default=2, help="of one measurement")
+    parser.add_argument("--load", type=float, default=1.0, help="times the rate that a scenario offers")
+    parser.add_argument("--sluice", default="build/release/bin/sluice", type=os.path.abspath)
     options = parser.parse_args()
-    for tool in ("nginx", "h2load", "taskset"):
-        if shutil.which(tool) is None:
-            sys.exit(f"gateway_bench needs {tool}")
+    chosen = options.only.split(",")
+    unknown = set(chosen) - set(SCENARIOS)
+    if unknown:
+        parser.error(f"no scenario {', '.join(sorted(unknown))}; there are {', '.join(SCENARIOS)}")
+    for program in PROGRAMS:
+        if shutil.which(program) is None:
+            sys.exit(f"gateway_bench needs {program}")
+    load.allow_open_files(IDLE + 1000)
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
-        servers = Servers(folder, os.path.abspath(options.sluice))
+        make_certificate(folder)
+        bench = Bench(folder, options)
         try:
-            passed = measure(servers, "/orders", 0, options)
-            denied = measure(servers, "/denied", 2, options)
+            for scenario in chosen:
+                if scenario in CPU_SCENARIOS:
+                    bench.cpu(scenario)
+                else:
+                    getattr(bench, scenario)()
         finally:
-            servers.stop()
-    rate = f"{options.rate}/s offered, medians of {options.rounds} interleaved rounds"
-    report(f"Gateway, small answers, all admitted ({rate})", passed)
-    report(f"Gateway, all denied ({rate})", denied)
+            bench.stop()
 
 
 if __name__ == "__main__":
