@@ -44,6 +44,18 @@ void WriteGatewayMetrics(const gateway::Gateway::Counters& counters, std::string
   PrometheusWriter writer(out);
   writer.Single("sluice_gateway_requests_total", "counter", "Requests that the limiter decided on.",
                 counters.requests);
+  const gateway::BookTotals& books = counters.books;
+  writer.Single("sluice_gateway_admitted_total", "counter",
+                "Of these, allowed, be it after a wait in a queue.", books.admitted);
+  writer.Single("sluice_gateway_denied_total", "counter", "Of these, denied.", books.denied);
+  writer.Family("sluice_gateway_ended_total", "counter",
+                "Admitted requests that have ended: forwarded whole; failed by the upstream; "
+                "aborted by the client or by our shutdown.");
+  writer.Sample({{"result", "forwarded"}}, books.Ended(gateway::RequestEnd::kForwarded));
+  writer.Sample({{"result", "failed"}}, books.Ended(gateway::RequestEnd::kFailed));
+  writer.Sample({{"result", "aborted"}}, books.Ended(gateway::RequestEnd::kAborted));
+  writer.Single("sluice_gateway_requests_in_flight", "gauge",
+                "Admitted requests that have not ended.", books.in_flight());
   writer.Single("sluice_gateway_upstream_errors_total", "counter",
                 "Requests that ended with 502, 503 or 504, or were broken off by the upstream.",
                 counters.upstream_errors);

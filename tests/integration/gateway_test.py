@@ -284,6 +284,11 @@ class Operation(unittest.TestCase):
                 ask(sluice.port)
             self.assertEqual(sluice.metric('sluice_decisions_total{rule="api",verdict="allowed"}'), 3)
             self.assertEqual(sluice.metric('sluice_decisions_total{rule="api",verdict="limited"}'), 2)
+            for result, count in (("forwarded", 3), ("failed", 0), ("aborted", 0)):
+                self.assertEqual(sluice.metric(f'sluice_gateway_ended_total{{result="{result}"}}'), count)
+            self.assertEqual(sluice.metric("sluice_gateway_admitted_total"), 3)
+            self.assertEqual(sluice.metric("sluice_gateway_denied_total"), 2)
+            self.assertEqual(sluice.metric("sluice_gateway_requests_in_flight"), 0)
             self.assertEqual(json.loads(sluice.get_admin("/healthz"))["status"], "ok")
             self.assertEqual(json.loads(sluice.get_admin("/readyz"))["status"], "ready")
             self.assertEqual(json.loads(sluice.get_admin("/v1/rules"))["rules"][0]["name"], "api")

@@ -43,7 +43,7 @@ Task<bool> GatewaySession::Deliver() {
       const bool upstreams_fault =
           pump_failure_ == Failure::kNone || pump_failure_ == Failure::kTimeout;
       if (upstreams_fault) {
-        parts_.counters.upstream_errors.fetch_add(1, std::memory_order_relaxed);
+        NoteUpstreamError();
         NoteFailure();
       }
       if (!out_.empty()) co_await WriteToClient(out_);
@@ -53,6 +53,7 @@ Task<bool> GatewaySession::Deliver() {
     const bool written = co_await WritePart(part, in_chunks);
     out_.clear();
     const bool whole = upstream_->body().done();
+    if (written && whole) end_ = RequestEnd::kForwarded;
     if (written && !whole) part = co_await upstream_->ReadBody(options().response_timeout);
     if (written && !whole && !left_) continue;
     // Also where the client has left: the upstream had done its part so far.

@@ -44,7 +44,7 @@ Gateway::~Gateway() {
 Gateway::Counters Gateway::counters() const {
   Counters sum;
   for (const std::unique_ptr<LoopParts>& parts : parts_) {
-    sum.requests += parts->counters.requests.load(std::memory_order_relaxed);
+    parts->counters.books.AddTo(sum.books);
     sum.upstream_errors += parts->counters.upstream_errors.load(std::memory_order_relaxed);
     sum.retries += parts->counters.retries.load(std::memory_order_relaxed);
     sum.client_left += parts->counters.client_left.load(std::memory_order_relaxed);
@@ -58,6 +58,7 @@ Gateway::Counters Gateway::counters() const {
       of_one.resting_in += of_loop.resting.load(std::memory_order_relaxed) ? 1 : 0;
     }
   }
+  sum.requests = sum.books.admitted + sum.books.denied;
   if (server_) sum.connections = server_->connections();
   return sum;
 }

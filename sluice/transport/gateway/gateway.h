@@ -33,7 +33,8 @@ class Gateway {
     std::uint64_t resting_in = 0;  // loops whose last word of it was that it fails
   };
   struct Counters {
-    std::uint64_t requests = 0;
+    BookTotals books;
+    std::uint64_t requests = 0;  // that were decided on
     std::uint64_t upstream_errors = 0;
     std::uint64_t retries = 0;
     std::uint64_t client_left = 0;

@@ -20,6 +20,7 @@
 #include "sluice/limiter/limiter.h"
 #include "sluice/net/event_loops.h"
 #include "sluice/net/http1_session.h"
+#include "sluice/transport/gateway/books.h"
 #include "sluice/transport/gateway/cors.h"
 #include "sluice/transport/gateway/options.h"
 #include "sluice/transport/gateway/request_id.h"
@@ -32,7 +33,7 @@ namespace sluice::gateway {
 
 // Counted by one loop, read by anybody.
 struct LoopCounters {
-  std::atomic<std::uint64_t> requests = 0;         // that were decided on
+  Books books;
   std::atomic<std::uint64_t> upstream_errors = 0;  // answered 502, 503 or 504, or broken off
   std::atomic<std::uint64_t> retries = 0;          // on a fresh connection
   std::atomic<std::uint64_t> client_left = 0;      // before its answer ended

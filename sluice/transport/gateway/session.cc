@@ -45,7 +45,7 @@ bool IsIdempotent(std::string_view method) {
 
 }  // namespace
 
-// Whatever way a request ends, what it holds comes back.
+// Whatever way a request ends, what it holds comes back, and the books are told.
 class GatewaySession::RequestScope {
  public:
   explicit RequestScope(GatewaySession& session) : session_(session) {}
@@ -58,6 +58,7 @@ class GatewaySession::RequestScope {
     if (session_.left_)
       session_.parts_.counters.client_left.fetch_add(1, std::memory_order_relaxed);
     session_.parts_.limiter.Finish(session_.outcome_);
+    if (session_.outcome_.allowed()) session_.parts_.counters.books.Close(session_.end_);
   }
 
  private:
@@ -198,7 +199,13 @@ void GatewaySession::Decide() {
                         .headers = fields_,
                         .exempt = terms_->cors.Exempts(head())},
                        outcome_);
-  parts_.counters.requests.fetch_add(1, std::memory_order_relaxed);
+  Books& books = parts_.counters.books;
+  if (outcome_.allowed()) {
+    books.EnterAdmitted();
+  } else {
+    books.EnterDenied();
+  }
+  end_ = RequestEnd::kAborted;
   KeepSlots();
 }
 
@@ -263,6 +270,11 @@ Task<bool> GatewaySession::Forward() {
   co_return again && !left_;
 }
 
+void GatewaySession::NoteUpstreamError() {
+  end_ = RequestEnd::kFailed;
+  parts_.counters.upstream_errors.fetch_add(1, std::memory_order_relaxed);
+}
+
 Task<bool> GatewaySession::AnswerFailure(Failure failure) {
   if (failure == Failure::kClientLeft || left_) co_return false;
   if (failure == Failure::kClientBody) {
@@ -271,7 +283,7 @@ Task<bool> GatewaySession::AnswerFailure(Failure failure) {
   if (failure == Failure::kClientSlow) {
     co_return co_await SendOwn(net::ProblemAnswer(408, "the body of the request took too long"));
   }
-  parts_.counters.upstream_errors.fetch_add(1, std::memory_order_relaxed);
+  NoteUpstreamError();
   net::Answer answer;
   switch (failure) {
     case Failure::kBusy:

@@ -82,6 +82,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   net::Task<bool> Hold();
   net::Task<bool> Forward();
   net::Task<bool> AnswerFailure(Failure failure);
+  void NoteUpstreamError();
 
   net::Task<Failure> AskUpstream();
   net::Task<Failure> Attempt(bool fresh);
@@ -122,7 +123,8 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   std::vector<sluice::Field> fields_;  // of the request, as the engine wants them
   std::vector<char> path_buffer_;
   Outcome outcome_;
-  std::string out_;  // heads on their way out
+  std::string out_;                        // heads on their way out
+  RequestEnd end_ = RequestEnd::kAborted;  // how the request ends, as far as is known
   net::Answer denial_;
   std::string cors_fields_;  // for an answer of ours to this request
 

@@ -31,6 +31,7 @@ Task<void> GatewaySession::Tunnel() {
   co_await Carry(*upstream_, stream());
   co_await std::move(request);
   tunnel_alarm_.Clear();
+  if (!left_) end_ = RequestEnd::kForwarded;
 }
 
 // One direction, until its sender has said all or either connection is gone.
