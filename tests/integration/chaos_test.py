@@ -1,0 +1,258 @@
+"""Chaos: upstreams are killed, clients vanish, the rules are reloaded, all by chance and under load. Five seconds
+after it ends the books must be right to the request.
+
+    SLUICE_CHAOS_SEED=7 SLUICE_CHAOS_SECONDS=60 SLUICE_BIN=build/dev/bin tests/integration/chaos_test.py
+
+Without a seed each run draws a new one and prints it.
+"""
+import asyncio
+import collections
+import contextlib
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from chaos_clients import Results, run_clients
+from processes import Program, Sluice, ask, free_port
+
+SEED = os.environ.get("SLUICE_CHAOS_SEED") or str(random.SystemRandom().randrange(1_000_000))
+SECONDS = float(os.environ.get("SLUICE_CHAOS_SECONDS", "14"))
+CLIENTS = 300
+IDEMPOTENT = {"GET", "PUT"}
+
+SETTINGS = """
+threads: 2
+gateway:
+  listen: "127.0.0.1:0"
+  upstream:
+    - {{ url: "http://127.0.0.1:{ports[0]}", weight: 2 }}
+    - "http://127.0.0.1:{ports[1]}"
+  upstream_health: {{ failures: 3, rest: 200ms }}
+  connect_timeout: 500ms
+  response_timeout: 1500ms
+  idle_timeout: 2s
+  header_timeout: 1s
+  body_timeout: 1s
+  write_timeout: 2s
+  upstream_idle_timeout: 2s
+  tunnel_idle_timeout: 2s
+  drain: 3s
+admin: {{ listen: "127.0.0.1:0" }}
+limits: {{ upstream_connections: 16, idle_upstream_connections: 8 }}
+log: {{ level: {level} }}
+identity: {{ client: {{ header: X-Client }} }}
+rules:
+  - {{ name: bucket, match: {{ path: /bucket/** }}, key: client, limit: 10/s, burst: 15 }}
+  - {{ name: queue, match: {{ path: /queue/** }}, key: client, algorithm: leaky-bucket, limit: 10/s, queue: {{ requests: 10, wait: 700ms }} }}
+  - {{ name: slots, match: {{ path: /slots/** }}, key: client, algorithm: concurrency, limit: 4, slot_ttl: 1s }}
+  - {{ name: all, key: global, algorithm: concurrency, limit: {all} }}
+  - {{ name: rate, key: global, limit: {rate}/s, burst: 100000 }}
+{more}
+"""
+BUCKET_KEYS = QUEUE_KEYS = 8
+
+
+def chaos_settings(ports, rng):
+    """The rules that are checked keep their numbers; the others change, come and go."""
+    more = "  - { name: passing, key: ip, limit: 1000000/s, mode: shadow }" if rng.random() < 0.5 else ""
+    if rng.random() < 0.2:
+        more += "\n  - { name: broken, key: nobody"
+    return SETTINGS.format(ports=ports, level=rng.choice(("info", "warning")), all=rng.choice((200, 250, 400)),
+                           rate=rng.choice((100_000, 200_000)), more=more)
+
+
+class Upstream:
+    """A place for an upstream process; who dies there is replaced at the same port."""
+
+    def __init__(self, log):
+        self.port, self.log = free_port(), log
+        self.kills = 0
+        self.start()
+
+    def start(self):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chaos_upstream.py")
+        self.program = Program([sys.executable, script, str(self.port), self.log])
+        self.program.wait_for("listening on")
+
+    def kill(self):
+        self.kills += 1
+        self.end()
+
+    def end(self):
+        self.program.kill()
+        assert "Traceback" not in self.program.text(), self.program.text()
+
+
+class Havoc(threading.Thread):
+    """Kills upstreams and reloads the rules, until it is told to stop; then both upstreams run."""
+
+    def __init__(self, rng, sluice, upstreams):
+        super().__init__()
+        self.rng, self.sluice, self.upstreams = rng, sluice, upstreams
+        self.stopping = threading.Event()
+        self.reloads = 0
+        self.error = None
+
+    def run(self):
+        try:
+            while not self.stopping.wait(self.rng.uniform(0.1, 0.6)):
+                self.rng.choice((self.kill_an_upstream, self.reload))()
+        except Exception as error:  # told in the test's own thread
+            self.error = error
+
+    def kill_an_upstream(self):
+        upstream = self.rng.choice(self.upstreams)
+        upstream.kill()
+        self.stopping.wait(self.rng.choice((0, 0, 0.1, 0.5)))
+        upstream.start()
+
+    def reload(self):
+        self.reloads += 1
+        self.sluice.write(chaos_settings([upstream.port for upstream in self.upstreams], self.rng))
+        self.sluice.signal(signal.SIGHUP)
+
+    def stop(self):
+        self.stopping.set()
+        self.join()
+        if self.error is not None:
+            raise self.error
+
+
+class Chaos(unittest.TestCase):
+    def setUp(self):
+        print(f"\nseed {SEED}: repeat with SLUICE_CHAOS_SEED={SEED}", flush=True)
+
+    def test_the_books_are_right_five_seconds_after_chaos(self):
+        rng = random.Random(SEED)
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            self.upstreams = [Upstream(os.path.join(folder, f"upstream{index}.log")) for index in range(2)]
+            for upstream in self.upstreams:
+                stack.callback(upstream.end)
+            ports = [upstream.port for upstream in self.upstreams]
+            calm = SETTINGS.format(ports=ports, level="info", all=400, rate=100_000, more="")
+            self.sluice = Sluice(calm, folder)
+            stop = stack.enter_context(contextlib.ExitStack())
+            stop.callback(self.sluice.stop)
+            ask(self.sluice.port, "/free/fast", headers={"X-Chaos": "first", "X-Client": "0"})
+            files = self.open_files()
+
+            self.results = Results()
+            havoc = Havoc(rng, self.sluice, self.upstreams)
+            start = time.monotonic()
+            havoc.start()
+            try:
+                asyncio.run(run_clients(self.sluice.port, SEED, CLIENTS, SECONDS, self.results))
+            finally:
+                havoc.stop()
+            time.sleep(5)
+            seconds = time.monotonic() - start
+            self.tell_what_was_done(havoc)
+            self.check_clients()
+            self.check_books()
+            self.check_limits(seconds)
+            self.assertLessEqual(self.open_files(), files + 2)  # the admin port's
+            self.check_slots_are_free()
+            stop.pop_all()
+            self.assertEqual(self.sluice.stop(), 0)
+
+    def open_files(self):
+        return len(os.listdir(f"/proc/{self.sluice.process.pid}/fd"))
+
+    def metric(self, name):
+        return self.sluice.metric(name)
+
+    def ended(self, result):
+        return self.metric(f'sluice_gateway_ended_total{{result="{result}"}}')
+
+    def arrivals(self):
+        """How often each id reached an upstream, dead ones included."""
+        arrived = collections.Counter()
+        for upstream in self.upstreams:
+            with open(upstream.log) as file:
+                arrived.update(file.read().split())
+        return arrived
+
+    def tell_what_was_done(self, havoc):
+        results = self.results
+        kills = sum(upstream.kills for upstream in self.upstreams)
+        statuses = collections.Counter(results.statuses.values())
+        print(f"{results.numbers} requests, {kills} upstreams killed, {havoc.reloads} reloads; answers "
+              + ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items())))
+        print("forwarded {}, failed {}, aborted {}, retried {}".format(
+            *map(self.ended, ("forwarded", "failed", "aborted")), self.metric("sluice_gateway_retries_total")))
+        # Chaos that did not happen would prove nothing.
+        self.assertGreater(kills, 3)
+        self.assertGreater(havoc.reloads, 3)
+        for status in (101, 200, 429, 502, 503, 504):
+            self.assertGreater(statuses[status], 0, status)
+        for result in ("forwarded", "failed", "aborted"):
+            self.assertGreater(self.ended(result), 10, result)
+        self.assertGreater(self.metric("sluice_gateway_retries_total"), 0)
+
+    def check_clients(self):
+        """Nobody got another's answer, a body that was changed, or neither an answer nor an end."""
+        self.assertEqual(self.results.wrong, [])
+        known = {100, 101, 200, 400, 408, 429, 502, 503, 504}
+        self.assertEqual(set(self.results.statuses.values()) - known, set())
+
+    def check_books(self):
+        self.assertEqual(self.metric("sluice_gateway_requests_in_flight"), 0)
+        self.assertEqual(self.metric("sluice_store_slots_used"), 0)
+        self.assertEqual(self.metric("sluice_gateway_connections"), 0)
+        admitted = self.metric("sluice_gateway_admitted_total")
+        forwarded, failed, aborted = map(self.ended, ("forwarded", "failed", "aborted"))
+        self.assertEqual(admitted, forwarded + failed + aborted)
+        self.assertEqual(admitted + self.metric("sluice_gateway_denied_total"),
+                         self.metric("sluice_gateway_requests_total"))
+
+        # What a client saw whole was forwarded; what it was told had failed, failed.
+        seen = collections.Counter(status for number, status in self.results.statuses.items()
+                                   if number in self.results.whole)
+        self.assertLessEqual(seen[200] + seen[101], forwarded)
+        self.assertLessEqual(seen[502] + seen[503] + seen[504], failed)
+        self.assertLessEqual(seen[429], self.metric("sluice_gateway_denied_total"))
+
+        # What reached an upstream was admitted, once; what was denied did not.
+        arrived = self.arrivals()
+        self.assertLessEqual(sum(arrived.values()), admitted + self.metric("sluice_gateway_retries_total"))
+        again = {number: count for number, count in arrived.items() if count > 1}
+        self.assertLessEqual(sum(count - 1 for count in again.values()), self.metric("sluice_gateway_retries_total"))
+        for number in again:
+            self.assertIn(self.results.sent_by[number][2], IDEMPOTENT)
+        denied = {number for number, status in self.results.statuses.items() if status == 429}
+        self.assertEqual(denied & set(arrived), set())
+        answered = {number for number, status in self.results.statuses.items() if status in (101, 200)}
+        self.assertEqual(answered - set(arrived), set())
+
+    def check_limits(self, seconds):
+        """Neither kills nor reloads nor clients that leave let anybody beyond the burst and the rate."""
+        allowed = self.metric('sluice_decisions_total{rule="bucket",verdict="allowed"}')
+        self.assertLessEqual(allowed, BUCKET_KEYS * (15 + 10 * seconds))
+        self.assertGreater(allowed, BUCKET_KEYS * 15)
+        queued = sum(count for number, count in self.arrivals().items()
+                     if number != "first" and self.results.sent_by[number][0] == "queue")
+        self.assertLessEqual(queued, QUEUE_KEYS * (1 + 10 * seconds) + self.metric("sluice_gateway_retries_total"))
+        self.assertGreater(queued, QUEUE_KEYS)
+
+    def check_slots_are_free(self):
+        """Every slot of every client can be had, and not one more."""
+        for client in range(8):
+            statuses = []
+            threads = [threading.Thread(target=lambda: statuses.append(
+                ask(self.sluice.port, "/slots/slow", headers={"X-Chaos": f"after-{client}", "X-Client": str(client)})[0]))
+                for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(statuses, [200] * 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
