@@ -68,6 +68,18 @@ class Curl(unittest.TestCase):
             self.assertEqual(sum(int(line.split()[1]) for line in codes), 1)
             self.assertEqual(orders.count_requests(), 50)
 
+    def test_events_arrive_one_by_one(self):
+        with gateway("rules: [{ name: streams, key: api_key, algorithm: concurrency, limit: 1 }]") as (sluice, _):
+            url = f"http://127.0.0.1:{sluice.port}/v1/stream?events=4&every=600ms"
+            with subprocess.Popen(["curl", "-sN", "-m", "30", "-H", "X-API-Key: ann", url], stdout=subprocess.PIPE,
+                                  text=True) as curl:
+                arrived = {line.strip(): time.monotonic() for line in curl.stdout if line.startswith("data:")}
+            self.assertEqual(curl.returncode, 0)
+            self.assertEqual(list(arrived), [f'data: {{"event":{number}}}' for number in (1, 2, 3, 4)])
+            times = list(arrived.values())
+            for first, second in zip(times, times[1:]):
+                self.assertGreater(second - first, 0.3)  # in one lump there would be next to nothing between them
+
 
 class Wrk(unittest.TestCase):
     def test_admits_the_rate_and_the_burst_and_not_one_more(self):
