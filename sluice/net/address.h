@@ -19,6 +19,7 @@ using asio::ip::tcp;
 struct HostPort {
   std::string host;  // without brackets; never empty
   std::uint16_t port = 0;
+  friend bool operator==(const HostPort&, const HostPort&) = default;
 };
 
 // An IPv6 address stands in brackets. The port is needed; 0 is allowed.

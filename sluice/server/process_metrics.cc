@@ -78,7 +78,7 @@ void WriteGatewayMetrics(const gateway::Gateway::Counters& counters, std::string
   writer.Family("sluice_upstream_failing", "gauge",
                 "Threads that have left it out and not heard from it since; 0: all is well.");
   for (const auto& upstream : counters.upstreams) {
-    writer.Sample({{"upstream", upstream.name}}, upstream.resting_in);
+    if (upstream.in_force) writer.Sample({{"upstream", upstream.name}}, upstream.resting_in);
   }
 }
 

@@ -74,6 +74,7 @@ class Server::Parts {
   absl::Status StartDoors();
   void StartHousekeeping();
   absl::Status Use(std::shared_ptr<const RuleSet> rules);
+  absl::Status Use(const config::Config& next);
   void WarnOfChangesForTheNextStart(const config::Config& next) const;
   void WriteMetrics(std::string& out) const;
   bool WriteSnapshot() const;
@@ -197,11 +198,28 @@ absl::Status Server::Parts::Use(std::shared_ptr<const RuleSet> rules) {
   return absl::OkStatus();
 }
 
+// All of it or nothing.
+absl::Status Server::Parts::Use(const config::Config& next) {
+  // Whether there is a gateway at all is for the next start.
+  std::optional<gateway::Gateway::Settings> settings;
+  if (gateway_ != nullptr && next.gateway) {
+    auto prepared = gateway_->Prepare(GatewayOptionsOf(next));
+    if (!prepared.ok()) return prepared.status();
+    settings = *std::move(prepared);
+  }
+  if (absl::Status used = Use(next.rules); !used.ok()) return used;
+  if (settings) {
+    gateway_->Use(*std::move(settings));
+    config_.gateway->drain = next.gateway->drain;
+  }
+  return absl::OkStatus();
+}
+
 bool Server::Parts::Reload() {
   const std::uint64_t next = generation_ + 1;
   config::LoadResult loaded = loader_(next);
   absl::Status used = absl::OkStatus();
-  if (loaded.config) used = Use(loaded.config->rules);
+  if (loaded.config) used = Use(*loaded.config);
   const bool done = loaded.config.has_value() && used.ok();
   {
     const std::lock_guard lock(mutex_);
@@ -209,7 +227,7 @@ bool Server::Parts::Reload() {
   }
   LogDiagnostics(loaded.diagnostics);
   if (!done) {
-    log::Error("reload failed; the old rules stay in force",
+    log::Error("reload failed; the old configuration stays in force",
                {{"generation", generation_},
                 {"errors", loaded.diagnostics.errors()},
                 {"why", used.ok() ? "the configuration has errors" : used.ToString()}});
@@ -226,12 +244,14 @@ bool Server::Parts::Reload() {
 
 void Server::Parts::WarnOfChangesForTheNextStart(const config::Config& next) const {
   const std::pair<const char*, bool> settings[] = {
-      {"gateway", next.gateway != config_.gateway},
+      {"gateway", next.gateway.has_value() != config_.gateway.has_value()},
+      {"gateway.listen",
+       next.gateway && config_.gateway && next.gateway->listen != config_.gateway->listen},
       {"admin", next.admin != config_.admin},
       {"store.memory", next.memory != config_.memory},
-      {"limits", next.bounds != config_.bounds},
-      {"headers", next.headers != config_.headers},
-      {"body", next.body != config_.body},
+      {"limits.connections", next.bounds.connections != config_.bounds.connections},
+      {"limits.outside_bytes", next.bounds.outside_bytes != config_.bounds.outside_bytes},
+      {"limits.slots", next.bounds.slots != config_.bounds.slots},
       {"threads", next.threads != config_.threads},
       {"node.name", next.node_name != config_.node_name}};
   for (const auto& [name, changed] : settings) {

@@ -1,14 +1,15 @@
-// The one place that knows every part: builds, starts and drains them, reloads the rules.
+// The one place that knows every part: builds, starts, drains and reloads them.
 //
 //   config file ──> Config ──┬─> MemoryStore, SystemClock, Metrics        one of each
 //                            ├─> Limiter, ThreadMetrics                   one for each event loop
 //                            ├─> gateway                                  on every loop
 //                            └─> admin port                               on a loop of its own
 //
-// Reload: the file is read again by the same code. When it has an error, everything stays as it is.
-// Else each loop gets the new rules by a posted task; requests that are under way end under the
-// rules they met. Settings other than rules, plans, identities, attributes, the region and the log
-// take effect at the next start; the log says so when they changed.
+// Reload: the file is read again by the same code. When it has an error, or names an upstream that
+// cannot be found, everything stays as it is. Else each loop gets the new rules and the gateway's
+// new settings by a posted task; requests that are under way end under those that they met. What
+// belongs to a port, to the store or to the number of threads takes effect at the next start; the
+// log says so when it changed.
 //
 // Thread-safety: all functions from one thread, which is none of the loops'.
 #pragma once
@@ -35,7 +36,7 @@ class Server {
   static absl::StatusOr<std::unique_ptr<Server>> Start(config::Config config, Loader reload);
   ~Server();  // as Stop()
 
-  // True when the new rules are in force; else the log has said why not.
+  // True when the new configuration is in force; else the log has said why not.
   bool Reload();
 
   // Not ready, accepts nothing new, lets what is in flight end for at most the drain time, writes

@@ -61,7 +61,7 @@ class GatewayTest : public ::testing::Test {
     }
     if (options_.upstreams.empty())
       options_.upstreams = {{.address = {"127.0.0.1", upstream_port}}};
-    auto gateway = Gateway::Start(loops_, each, options_);
+    auto gateway = Gateway::Start(loops_, each, options_, resolve_);
     ASSERT_TRUE(gateway.ok()) << gateway.status();
     gateway_ = *std::move(gateway);
     loops_.Start();
@@ -96,6 +96,13 @@ class GatewayTest : public ::testing::Test {
   std::vector<std::unique_ptr<Limiter>> limiters_;  // the last is the test's own
   RuleSetOptions rule_options_;
   GatewayOptions options_;
+  // No test asks a name server.
+  Gateway::Resolver resolve_ = [](const net::HostPort& where) -> absl::StatusOr<Endpoints> {
+    net::error_code not_literal;
+    net::asio::ip::make_address(where.host, not_literal);
+    if (not_literal) return absl::NotFoundError(where.host + " is no name of this test");
+    return net::Resolve(where);
+  };
   std::unique_ptr<Gateway> gateway_;
   Outcome outcome_;
 };

@@ -32,6 +32,7 @@ class Balancer {
   struct Options {
     int failures = 3;  // in a row; at least 1
     Duration rest = std::chrono::seconds{10};
+    friend bool operator==(const Options&, const Options&) = default;
   };
   static constexpr std::size_t kMaxUpstreams = 64;
   using Tried = std::uint64_t;  // a bit for each upstream

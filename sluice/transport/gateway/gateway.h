@@ -8,9 +8,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -27,6 +30,7 @@ class Gateway {
  public:
   struct UpstreamCounts {
     std::string name;            // HOST:PORT
+    bool in_force = true;        // false: the settings named it before a reload, and no longer do
     std::uint64_t requests = 0;  // that were sent there
     std::uint64_t failures =
         0;  // no connection, no answer in time, none that can be read, or one that broke off
@@ -42,10 +46,14 @@ class Gateway {
     std::vector<UpstreamCounts> upstreams;
   };
 
-  // Resolves the upstreams, once, and listens. `loops` and `limiters`, one for each loop, outlive
-  // the gateway. The loops may run already. Errors: as net::Listen and net::Resolve.
+  // Finds what a name stands for. Called from other threads than the loops', and may block.
+  using Resolver = std::function<absl::StatusOr<Endpoints>(const net::HostPort&)>;
+
+  // Resolves the upstreams and listens. `loops` and `limiters`, one for each loop, outlive
+  // the gateway. The loops may run already. Errors: as net::Listen and `resolve`.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Gateway>> Start(
-      net::EventLoops& loops, std::span<Limiter* const> limiters, const GatewayOptions& options);
+      net::EventLoops& loops, std::span<Limiter* const> limiters, const GatewayOptions& options,
+      Resolver resolve = net::Resolve);
   Gateway(const Gateway&) = delete;
   Gateway& operator=(const Gateway&) = delete;
   ~Gateway();  // as Drain(0)
@@ -53,17 +61,41 @@ class Gateway {
   [[nodiscard]] const net::tcp::endpoint& endpoint() const { return server_->endpoint(); }
   [[nodiscard]] Counters counters() const;  // from any thread
 
+  // New settings in two steps, so that a caller can refuse them as a whole together with others.
+  // Prepare() looks up the names of upstreams that are not in force, and changes nothing; errors:
+  // as the resolver. Use() puts the settings in force, and cannot fail: requests under way end
+  // under those that they met, the next on any connection meet the new ones. `listen`,
+  // `connections` and the number of loops stay as they are. Not from a loop's thread, one call at a
+  // time, not after Drain(); no Use() of another in between.
+  struct Settings;
+  [[nodiscard]] absl::StatusOr<Settings> Prepare(const GatewayOptions& options) const;
+  void Use(Settings settings);
+
   // Stops accepting, answers what was asked with `Connection: close`, for at most `limit`, then
   // breaks off what is left. Returns when no connection is open. Not from a loop's thread.
   void Drain(Duration limit);
 
  private:
-  explicit Gateway(net::EventLoops& loops) : loops_(loops) {}
+  Gateway(net::EventLoops& loops, Resolver resolve) : loops_(loops), resolve_(std::move(resolve)) {}
+
+  void Remember(UpstreamList in_force);
 
   net::EventLoops& loops_;
-  std::vector<std::shared_ptr<Upstream>> upstreams_;
+  const Resolver resolve_;
+  mutable std::mutex mutex_;  // guards writing the lists: counters() may come from any thread
+  UpstreamList in_force_;
+  UpstreamList removed_;                           // last is the latest; kMaxRemoved at most
   std::vector<std::unique_ptr<LoopParts>> parts_;  // of each loop
   std::unique_ptr<net::TcpServer> server_;
+};
+
+struct Gateway::Settings {
+  struct Chosen {
+    std::shared_ptr<Upstream> upstream;
+    std::shared_ptr<const Endpoints> found;  // just now; null: it is in force, with its own
+  };
+  GatewayOptions options;
+  std::vector<Chosen> upstreams;
 };
 
 }  // namespace sluice::gateway

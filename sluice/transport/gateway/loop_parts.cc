@@ -29,13 +29,27 @@ Terms::Terms(GatewayOptions loop_options, UpstreamGroupPtr upstream_group)
       cors(options.cors, options.headers),
       upstreams(std::move(upstream_group)) {}
 
-LoopParts::LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask, std::size_t loop_count,
-                     const GatewayOptions& options,
-                     std::vector<std::shared_ptr<Upstream>> upstreams)
-    : limiter(limiter_to_ask), places(loop, ShareOf(options, loop_count).upstream_connections) {
+LoopParts::LoopParts(net::EventLoop& its_loop, Limiter& limiter_to_ask, std::size_t count_of_loops,
+                     const GatewayOptions& options, UpstreamList upstreams)
+    : loop(its_loop),
+      loop_count(count_of_loops),
+      limiter(limiter_to_ask),
+      places(its_loop, ShareOf(options, count_of_loops).upstream_connections) {
+  Replace(options, std::move(upstreams));
+}
+
+void LoopParts::Replace(const GatewayOptions& options, UpstreamList upstreams) {
   GatewayOptions share = ShareOf(options, loop_count);
-  auto group = boost::make_local_shared<UpstreamGroup>(loop, places, share, std::move(upstreams),
-                                                       /*before=*/nullptr);
+  UpstreamGroupPtr group;
+  if (terms && UpstreamGroup::SameFor(terms->options, share)) {
+    group = terms->upstreams;
+  } else {
+    const UpstreamGroup* const before = terms ? terms->upstreams.get() : nullptr;
+    group =
+        boost::make_local_shared<UpstreamGroup>(loop, places, share, std::move(upstreams), before);
+    if (terms) terms->upstreams->Close();
+  }
+  places.SetMax(share.upstream_connections);
   terms = boost::make_local_shared<Terms>(std::move(share), std::move(group));
   limits = terms->limits;
 }

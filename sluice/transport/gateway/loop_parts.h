@@ -54,11 +54,17 @@ struct Terms {
 using TermsPtr = boost::local_shared_ptr<Terms>;
 
 struct LoopParts {
-  // `options`: of all loops together; `loop_count` of them share the bounds. `upstreams` are those
+  // `options`: of all loops together; so many of them share the bounds. `upstreams` are those
   // of `options`, in order.
-  LoopParts(net::EventLoop& loop, Limiter& limiter_to_ask, std::size_t loop_count,
-            const GatewayOptions& options, std::vector<std::shared_ptr<Upstream>> upstreams);
+  LoopParts(net::EventLoop& its_loop, Limiter& limiter_to_ask, std::size_t count_of_loops,
+            const GatewayOptions& options, UpstreamList upstreams);
 
+  // From the next request on these are in force. The group of upstreams, with its connections,
+  // stays where nothing of it changes.
+  void Replace(const GatewayOptions& options, UpstreamList upstreams);
+
+  net::EventLoop& loop;
+  const std::size_t loop_count;
   Limiter& limiter;
   UpstreamPlaces places;
   TermsPtr terms;           // in force; never null

@@ -1,5 +1,5 @@
 // What the gateway is told: where it listens, where it forwards to, and every bound. The defaults
-// are those of the configuration.
+// are those of the configuration. All but `listen` and `connections` can be replaced while it runs.
 #pragma once
 
 #include <chrono>
@@ -20,6 +20,7 @@ namespace sluice::gateway {
 struct UpstreamOptions {
   net::HostPort address;
   std::uint32_t weight = 1;  // its share among all; at least 1
+  friend bool operator==(const UpstreamOptions&, const UpstreamOptions&) = default;
 };
 
 struct GatewayOptions {

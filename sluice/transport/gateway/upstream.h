@@ -40,4 +40,6 @@ struct Upstream {
   std::deque<OfLoop> loops;
 };
 
+using UpstreamList = std::vector<std::shared_ptr<Upstream>>;
+
 }  // namespace sluice::gateway

@@ -17,8 +17,7 @@ std::vector<std::uint32_t> WeightsOf(const std::vector<UpstreamOptions>& upstrea
 }  // namespace
 
 UpstreamGroup::UpstreamGroup(net::EventLoop& loop, const UpstreamPlaces& places,
-                             const GatewayOptions& options,
-                             std::vector<std::shared_ptr<Upstream>> upstreams,
+                             const GatewayOptions& options, UpstreamList upstreams,
                              const UpstreamGroup* before)
     : loop_(loop.index()),
       balancer_(WeightsOf(options.upstreams), options.upstream_health),
@@ -37,6 +36,12 @@ UpstreamGroup::UpstreamGroup(net::EventLoop& loop, const UpstreamPlaces& places,
     }
     members_[i].of_loop->resting.store(resting, std::memory_order_relaxed);
   }
+}
+
+bool UpstreamGroup::SameFor(const GatewayOptions& one, const GatewayOptions& other) {
+  return one.upstreams == other.upstreams && one.upstream_health == other.upstream_health &&
+         one.idle_upstream_connections == other.idle_upstream_connections &&
+         one.upstream_idle_timeout == other.upstream_idle_timeout;
 }
 
 void UpstreamGroup::CountRequest(std::size_t upstream) {

@@ -34,7 +34,10 @@ class UpstreamGroup {
   // `upstreams` are those of `options`, in order. `places` outlive the group. `before` is the group
   // that this one takes the place of, or null.
   UpstreamGroup(net::EventLoop& loop, const UpstreamPlaces& places, const GatewayOptions& options,
-                std::vector<std::shared_ptr<Upstream>> upstreams, const UpstreamGroup* before);
+                UpstreamList upstreams, const UpstreamGroup* before);
+
+  // Whether a group made for the one is as good for the other.
+  [[nodiscard]] static bool SameFor(const GatewayOptions& one, const GatewayOptions& other);
 
   [[nodiscard]] std::size_t size() const { return members_.size(); }
   [[nodiscard]] const std::string& name(std::size_t upstream) const {

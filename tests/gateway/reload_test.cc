@@ -1,0 +1,249 @@
+// The gateway's settings are replaced while requests are under way.
+#include "absl/status/status.h"
+#include "tests/gateway/gateway_fixture.h"
+
+namespace sluice::gateway {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr std::string_view kGet = "GET /v1/orders HTTP/1.1\r\nHost: a\r\nK: ann\r\n\r\n";
+const std::string kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+// upstream_ is in force first, other_ after MoveOn().
+class ReloadTest : public GatewayTest {
+ protected:
+  ReloadTest() : GatewayTest(/*loops=*/1) {}
+
+  void Reload() {
+    auto settings = gateway_->Prepare(options_);
+    ASSERT_TRUE(settings.ok()) << settings.status();
+    gateway_->Use(*std::move(settings));
+  }
+  void MoveOn() {
+    options_.upstreams = {{.address = {"127.0.0.1", other_.port()}}};
+    Reload();
+  }
+  // The next request to one of the two, answered; its connection.
+  static std::unique_ptr<RawClient> Answer(const RawListener& upstream) {
+    auto connection = std::make_unique<RawClient>(upstream.Accept());
+    AnswerOn(*connection);
+    return connection;
+  }
+  static void AnswerOn(RawClient& connection) {
+    EXPECT_THAT(connection.ReadUntil("\r\n\r\n"), HasSubstr("GET /v1/orders"));
+    connection.Send(kOk);
+  }
+  [[nodiscard]] std::uint64_t Requests(std::uint16_t upstream_port) const {
+    const std::string name = "127.0.0.1:" + std::to_string(upstream_port);
+    for (const auto& counts : gateway_->counters().upstreams) {
+      if (counts.name == name) return counts.requests;
+    }
+    return 0;
+  }
+
+  RawListener other_;
+};
+
+TEST_F(ReloadTest, TheNextRequestOnAnOpenConnectionGoesToTheNewUpstream) {
+  StartByHand();
+  RawClient client(port());
+  client.Send(kGet);
+  const auto before = Answer(upstream_);
+  EXPECT_EQ(client.ReadResponse().body, "ok");
+  MoveOn();
+  EXPECT_TRUE(before->Ended());  // it was kept, and nobody will use it again
+  client.Send(kGet);
+  const auto after = Answer(other_);
+  EXPECT_EQ(client.ReadResponse().body, "ok");
+}
+
+TEST_F(ReloadTest, ARequestUnderWayEndsWhereItBegan) {
+  StartByHand();
+  RawClient client(port());
+  client.Send(kGet);
+  RawClient connection(upstream_.Accept());
+  connection.ReadUntil("\r\n\r\n");
+  MoveOn();
+  connection.Send(kOk);
+  EXPECT_EQ(client.ReadResponse().body, "ok");
+  EXPECT_TRUE(connection.Ended());  // it is not kept
+}
+
+TEST_F(ReloadTest, ALongBodyAndALongAnswerGoOn) {
+  StartByHand();
+  RawClient client(port());
+  client.Send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234");
+  RawClient connection(upstream_.Accept());
+  EXPECT_THAT(connection.ReadUntil("01234"), HasSubstr("POST /up"));
+  MoveOn();
+  client.Send("56789");
+  EXPECT_EQ(connection.ReadUntil("56789"), "56789");
+  connection.Send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n");
+  client.ReadUntil("ab");
+  Reload();
+  connection.Send("2\r\ncd\r\n0\r\n\r\n");
+  EXPECT_THAT(client.ReadUntil("\r\n0\r\n\r\n"), HasSubstr("cd"));
+  client.Send(kGet);
+  Answer(other_);
+  EXPECT_EQ(client.ReadResponse().status, 200);
+}
+
+TEST_F(ReloadTest, ATunnelGoesOn) {
+  StartByHand();
+  RawClient client(port());
+  client.Send("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
+  RawClient connection(upstream_.Accept());
+  connection.ReadUntil("\r\n\r\n");
+  connection.Send("HTTP/1.1 101 ok\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
+  EXPECT_EQ(client.ReadResponse().status, 101);
+  MoveOn();
+  client.Send("ping");
+  EXPECT_EQ(connection.ReadExactly(4), "ping");
+  connection.Send("pong");
+  EXPECT_EQ(client.ReadExactly(4), "pong");
+  connection.Close();
+  EXPECT_TRUE(client.Ended());
+}
+
+TEST_F(ReloadTest, AHeldRequestEndsUnderTheSettingsItMet) {
+  const Limit pace = *leaky_bucket::MakeLimit({.count = 5, .period = 1s}, 5, 1s);
+  StartByHand({MakeRule("pace", HeaderSource("K"), pace)});
+  RawClient first(port());
+  first.Send(kGet);
+  const auto connection = Answer(upstream_);
+  EXPECT_EQ(first.ReadResponse().status, 200);
+  RawClient held(port());
+  held.Send(kGet);
+  Until([this] { return gateway_->counters().requests == 2; });
+  MoveOn();
+  EXPECT_TRUE(connection->Ended());
+  Answer(upstream_);
+  EXPECT_EQ(held.ReadResponse().status, 200);
+}
+
+TEST_F(ReloadTest, WhatStaysTheSameKeepsItsConnections) {
+  StartByHand();
+  RawClient client(port());
+  client.Send(kGet);
+  const auto connection = Answer(upstream_);
+  EXPECT_EQ(client.ReadResponse().status, 200);
+  options_.response_timeout = 10s;
+  Reload();
+  client.Send(kGet);
+  AnswerOn(*connection);
+  EXPECT_EQ(client.ReadResponse().status, 200);
+}
+
+TEST_F(ReloadTest, TheBoundOfConnectionsHoldsForOldAndNewTogether) {
+  options_.upstream_connections = 1;
+  options_.connect_timeout = 50ms;
+  StartByHand();
+  RawClient first(port());
+  first.Send(kGet);
+  RawClient connection(upstream_.Accept());
+  connection.ReadUntil("\r\n\r\n");
+  MoveOn();
+  RawClient second(port());
+  EXPECT_EQ(second.Ask(kGet).status, 503);
+  connection.Send(kOk);
+  EXPECT_EQ(first.ReadResponse().status, 200);
+  second.Send(kGet);
+  Answer(other_);
+  EXPECT_EQ(second.ReadResponse().status, 200);
+}
+
+TEST_F(ReloadTest, AnOpenConnectionMeetsAllOtherSettingsWithItsNextRequest) {
+  StartWithOrders({MakeRule("api", HeaderSource("K"), Window(5, 1min))});
+  RawClient client(port());
+  const RawResponse before = client.Ask(kGet);
+  EXPECT_TRUE(before.Has("RateLimit"));
+  options_.headers = {.draft_11 = false, .x_delta = true};
+  options_.health_path = "/up";
+  options_.cors = {.origins = {"https://app.example"}};
+  options_.header_fields = 4;
+  options_.body = transport::BodyForm::kJson;
+  Reload();
+  const RawResponse after = client.Ask(kGet);
+  EXPECT_FALSE(after.Has("RateLimit"));
+  EXPECT_EQ(after.Field("X-RateLimit-Remaining"), "3");
+  const RawResponse health =
+      client.Ask("GET /up HTTP/1.1\r\nHost: a\r\nOrigin: https://app.example\r\n\r\n");
+  EXPECT_EQ(health.body, "ok\n");
+  EXPECT_EQ(health.Field("Access-Control-Allow-Origin"), "https://app.example");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.Ask(kGet).status, 200);
+  const RawResponse denied = client.Ask(kGet);
+  EXPECT_EQ(denied.status, 429);
+  EXPECT_EQ(denied.Field("Content-Type"), "application/json");
+  const RawResponse refused =
+      client.Ask("GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 1\r\nC: 1\r\nD: 1\r\n\r\n");
+  EXPECT_EQ(refused.status, 431);
+}
+
+TEST_F(ReloadTest, ANewTimeIsThatOfTheNextRequestAndNotOfTheOneUnderWay) {
+  StartByHand();
+  RawClient first(port());
+  first.Send(kGet);
+  RawClient connection(upstream_.Accept());
+  connection.ReadUntil("\r\n\r\n");
+  options_.response_timeout = 50ms;
+  Reload();
+  RawClient second(port());
+  EXPECT_EQ(second.Ask(kGet).status, 504);
+  connection.Send(kOk);
+  EXPECT_EQ(first.ReadResponse().status, 200);
+}
+
+TEST_F(ReloadTest, ANameThatNobodyKnowsChangesNothing) {
+  StartByHand();
+  options_.upstreams.push_back({.address = {"gone.example", 80}});
+  options_.health_path = "/up";
+  EXPECT_TRUE(absl::IsNotFound(gateway_->Prepare(options_).status()));
+  RawClient client(port());
+  client.Send("GET /up HTTP/1.1\r\nHost: a\r\n\r\n");
+  RawClient connection(upstream_.Accept());
+  EXPECT_THAT(connection.ReadUntil("\r\n\r\n"), HasSubstr("GET /up"));
+  connection.Send(kOk);
+  EXPECT_EQ(client.ReadResponse().body, "ok");
+  EXPECT_EQ(gateway_->counters().upstreams.size(), 1u);
+}
+
+TEST_F(ReloadTest, CountersGoOnWhateverBecomesOfAName) {
+  const auto one_more = [this](const RawListener& upstream) {
+    RawClient client(port());
+    client.Send(kGet);
+    Answer(upstream);
+    EXPECT_EQ(client.ReadResponse().status, 200);
+  };
+  StartByHand();
+  const auto original = options_.upstreams;
+  one_more(upstream_);
+  MoveOn();
+  one_more(other_);
+  EXPECT_EQ(Requests(upstream_.port()), 1u);
+  EXPECT_EQ(gateway_->counters().upstreams.size(), 2u);
+  EXPECT_TRUE(gateway_->counters().upstreams[0].in_force);
+  EXPECT_FALSE(gateway_->counters().upstreams[1].in_force);
+  options_.upstreams = original;
+  Reload();
+  one_more(upstream_);
+  EXPECT_EQ(Requests(upstream_.port()), 2u);
+  EXPECT_EQ(Requests(other_.port()), 1u);
+}
+
+// What is said of upstreams that are gone is bounded, too.
+TEST_F(ReloadTest, OfManyThatAreGoneTheLatestAreRemembered) {
+  StartByHand();
+  for (std::uint16_t i = 1; i <= 300; ++i) {
+    options_.upstreams = {{.address = {"127.0.0.1", i}}};
+    Reload();
+  }
+  const auto upstreams = gateway_->counters().upstreams;
+  EXPECT_EQ(upstreams.size(), 257u);
+  EXPECT_EQ(upstreams[1].name, "127.0.0.1:44");
+  EXPECT_EQ(upstreams[256].name, "127.0.0.1:299");
+}
+
+}  // namespace
+}  // namespace sluice::gateway
