@@ -35,6 +35,7 @@ enum class ClaimKind : std::uint8_t {
   kShadow,   // decided and recorded; charged if it and every binding claim have room; never denies
   kSoft,     // always charged, the debt capped at one burst beyond the capacity; never denies
   kLook,     // decided with its cost, as if binding for the request's verdict, never charged
+  kShadowLook,  // decided with its cost and recorded: neither charged nor binding
 };
 
 // One limit on one key, for one request. The first part is the caller's, the second the store's.
@@ -43,7 +44,7 @@ struct Claim {
   const Limit* limit = nullptr;  // must be the one registered as limit_id; outlives the call
   LimitId limit_id = 0;
   ClaimKind kind = ClaimKind::kBinding;
-  // Charged whoever denied the request, also beyond the limit (as kSoft is).
+  // Charged whoever denied the request, also beyond the limit (as kSoft is). Not for the looks.
   bool charge_denied = false;
   std::uint64_t cost = 1;  // 0: only look
 

@@ -140,6 +140,32 @@ TEST_P(StoreConformance, LookDecidesForTheRequestAndIsNeverCharged) {
   }
 }
 
+TEST_P(StoreConformance, ShadowLookIsDecidedAndNothingElse) {
+  for (const NamedLimit& named : EveryRate(2, minutes{1})) {
+    SCOPED_TRACE(named.name);
+    const Registered& binding = Register(TokenBucket(9, minutes{1}, 9));
+    const Registered& looked = Register(named.limit);
+    const std::string other = "binding " + named.name;
+    std::array claims = {ClaimOn(named.name, looked, 1, ClaimKind::kShadowLook),
+                         ClaimOn(other, binding)};
+    claims[0].charge_denied = true;
+    EXPECT_TRUE(AskAll(claims));
+    EXPECT_TRUE(claims[0].decision.allowed());
+    EXPECT_EQ(claims[0].decision.remaining, 2u);
+    EXPECT_EQ(claims[0].receipt.units, 0u);
+
+    // Without room it says so; the request passes all the same, and the key owes no more.
+    EXPECT_TRUE(Ask(named.name, looked).decision.allowed());
+    EXPECT_TRUE(Ask(named.name, looked).decision.allowed());
+    const Duration wait = Ask(named.name, looked).decision.retry_after;
+    EXPECT_TRUE(AskAll(claims));
+    EXPECT_EQ(claims[0].decision.verdict, Verdict::kLimited);
+    EXPECT_EQ(claims[0].decision.retry_after, wait);
+    EXPECT_EQ(claims[0].receipt.units, 0u);
+    EXPECT_EQ(Remaining(other, binding), 7u);
+  }
+}
+
 TEST_P(StoreConformance, ChargeDeniedChargesWhoeverDenied) {
   const Registered& none = Register(FixedWindow(0, minutes{1}));
   for (const NamedLimit& named : EveryRate(2, minutes{1})) {

@@ -154,8 +154,8 @@ bool MemoryStore::Engine::ChargeAll(std::span<Claim> claims, Now now) {
 
 void MemoryStore::Engine::ChargeOthers(std::span<Claim> claims, bool allowed, Now now) {
   for (Claim& claim : claims) {
-    const bool always =
-        claim.kind == ClaimKind::kSoft || (claim.charge_denied && claim.kind != ClaimKind::kLook);
+    const bool looks = claim.kind == ClaimKind::kLook || claim.kind == ClaimKind::kShadowLook;
+    const bool always = claim.kind == ClaimKind::kSoft || (claim.charge_denied && !looks);
     if (always && claim.receipt.units == 0) {
       if (!Charge(claim, now)) Force(claim, now);
     } else if (claim.kind == ClaimKind::kShadow && allowed) {
