@@ -17,7 +17,8 @@ namespace sluice {
 class ActiveRules {
  public:
   // Registers every limit of `rules` with `store`. Both outlive the result, as does `clock`.
-  // ResourceExhausted as Store::Register; nothing stays registered then.
+  // ResourceExhausted as Store::Register, InvalidArgument as BlockLimit (blocks.h); nothing stays
+  // registered then.
   static absl::StatusOr<std::shared_ptr<const ActiveRules>> Make(
       std::shared_ptr<const RuleSet> rules, Store& store, const Clock& clock);
 
@@ -29,16 +30,30 @@ class ActiveRules {
   [[nodiscard]] LimitId IdOf(std::size_t rule_index, std::size_t limit_index) const {
     return ids_[first_id_[rule_index] + limit_index];
   }
+  // What a rule's `block_for` is to the store (blocks.h): null for a rule without one.
+  struct Block {
+    Limit limit;
+    LimitId id = 0;
+  };
+  [[nodiscard]] const Block* BlockOf(std::size_t rule_index) const {
+    return blocks_.empty() ? nullptr : blocks_[rule_index].get();
+  }
+  // Whether any rule has one.
+  [[nodiscard]] bool has_blocks() const { return !blocks_.empty(); }
 
  private:
   ActiveRules(std::shared_ptr<const RuleSet> rules, Store& store, const Clock& clock)
       : rules_(std::move(rules)), store_(store), clock_(clock) {}
 
+  absl::Status RegisterLimits();
+  absl::Status RegisterBlocks();
+
   std::shared_ptr<const RuleSet> rules_;
   Store& store_;
   const Clock& clock_;
-  std::vector<std::size_t> first_id_;  // of each rule, into ids_
-  std::vector<LimitId> ids_;
+  std::vector<std::size_t> first_id_;                 // of each rule, into ids_
+  std::vector<std::unique_ptr<const Block>> blocks_;  // of each rule; empty where none has one
+  std::vector<LimitId> ids_;                          // all that are registered
 };
 
 }  // namespace sluice

@@ -22,6 +22,9 @@ TEST_F(HotPathTest, AllocatesNothingOnceItsBuffersHaveGrown) {
   Rule quota = MakeRule("quota", HeaderSource("K"),
                         *calendar::MakeLimit(10'000, calendar::Period::kMonth, "Europe/Berlin"));
   Rule slots = MakeRule("slots", HeaderSource("K"), Slots(3, 30s));
+  log.block_for = 150ms;
+  counter.mode = RuleMode::kShadow;
+  counter.block_for = 1s;
   Use({ip, query, log, strict, counter, quota, slots});
 
   std::vector<std::string> keys;

@@ -9,7 +9,8 @@
 
 namespace sluice {
 
-Limiter::Limiter(Parts parts, const std::shared_ptr<const ActiveRules>& rules) : parts_(parts) {
+Limiter::Limiter(Parts parts, const std::shared_ptr<const ActiveRules>& rules)
+    : parts_(parts), blocks_(parts.store, parts.hash_key) {
   Replace(rules);
 }
 
@@ -42,7 +43,11 @@ void Limiter::Check(std::span<const LimitRequest> requests, std::span<Outcome> o
 }
 
 void Limiter::Decide(std::span<const LimitRequest> requests, std::span<Outcome> outcomes, Now now) {
-  parts_.store.Apply(std::span(groups_).first(requests.size()), now);
+  if (rules_->has_blocks()) [[unlikely]] {
+    for (std::size_t i = 0; i < requests.size(); ++i) blocks_.Apply(requests[i], outcomes[i], now);
+  } else {
+    parts_.store.Apply(std::span(groups_).first(requests.size()), now);
+  }
   for (std::size_t i = 0; i < requests.size(); ++i) {
     outcomes[i].now = now;
     Fold(outcomes[i]);
@@ -82,11 +87,7 @@ void Limiter::Prepare(const LimitRequest& request, Outcome& outcome) {
                                 KindOf(rule, request), rule.charge_denied && !request.look,
                                 result.cost, Decision{}, Receipt{});
   }
-  if (refused) {
-    for (Claim& claim : outcome.claims) {
-      claim.kind = claim.charge_denied ? ClaimKind::kSoft : ClaimKind::kLook;
-    }
-  }
+  if (refused) Refuse(outcome.claims);
 }
 
 // All of a batch in one loop: a hash is a chain of dependent rounds, and those of independent keys

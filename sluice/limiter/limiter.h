@@ -26,6 +26,7 @@
 #include "sluice/base/clock.h"
 #include "sluice/base/hash.h"
 #include "sluice/limiter/active_rules.h"
+#include "sluice/limiter/blocks.h"
 #include "sluice/limiter/observer.h"
 #include "sluice/limiter/outcome.h"
 #include "sluice/rule/request.h"
@@ -72,7 +73,7 @@ class Limiter {
  private:
   void Prepare(const LimitRequest& request, Outcome& outcome);
   void HashKeys(std::span<Outcome> outcomes);
-  // Asks the store for what groups_ claims, and folds the outcomes.
+  // Asks the store for what groups_ claims (one by one where rules block), and folds the outcomes.
   void Decide(std::span<const LimitRequest> requests, std::span<Outcome> outcomes, Now now);
 
   Parts parts_;
@@ -81,6 +82,7 @@ class Limiter {
   std::shared_ptr<const ActiveRules> rules_;
   RuleSet::Scratch scratch_;
   std::array<ClaimGroup, Store::kMaxBatch> groups_;
+  Blocks blocks_;
 };
 
 }  // namespace sluice

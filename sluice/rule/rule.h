@@ -5,6 +5,7 @@
 //     key: api_key                    key, on_missing_key
 //     limit: 100/min                  limits[0]
 //     plans: { pro: ... }             limits[1..], chosen by the caller's plan
+//     block_for: 15m                  block_for
 //
 // Immutable once it is in a RuleSet. What a field means for a user stands in docs/configuration.md.
 #pragma once
@@ -74,6 +75,9 @@ struct Rule {
   Cost cost;
   bool deny = false;  // denies every request that it meets; has no limit then
   bool charge_denied = false;
+  // Whoever was denied for want of room stays out for so long (limiter/blocks.h). 0: only as long
+  // as there is no room.
+  Duration block_for{0};
   RuleMode mode = RuleMode::kEnforce;
   bool hide = false;              // clients are not told of it
   std::string message;            // for the denied client; empty: a default
