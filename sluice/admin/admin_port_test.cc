@@ -21,6 +21,7 @@ std::shared_ptr<const RuleSet> TwoRules() {
       {.plan = "",
        .limit = *token_bucket::MakeLimit({.count = 100, .period = std::chrono::minutes{1}}, 20)},
       {.plan = "pro", .limit = *fixed_window::MakeLimit(1000, std::chrono::minutes{1})}};
+  api.block_for = std::chrono::microseconds{1500};
   Rule closed;
   closed.name = "closed";
   closed.deny = true;
@@ -53,6 +54,7 @@ TEST(AdminPortTest, ListsTheRulesInOrderWithTheirNumbers) {
   EXPECT_EQ(api, json::parse(R"({
     "name": "api", "mode": "enforce", "match": {"method": ["POST"], "path": ["/v1/**"]},
     "exempt": [], "key": ["api_key"], "on_missing_key": "ip", "charge_denied": false,
+    "block_for_ms": 2,
     "limits": [{"algorithm": "token-bucket", "quota": 20, "window_ms": 12000},
                {"plan": "pro", "algorithm": "fixed-window", "quota": 1000, "window_ms": 60000}]})"));
   EXPECT_EQ(

@@ -74,6 +74,7 @@ json::object RuleJson(const Rule& rule) {
   for (const RuleLimit& limit : rule.limits) limits.emplace_back(LimitJson(limit));
   object["limits"] = std::move(limits);
   object["charge_denied"] = rule.charge_denied;
+  if (rule.block_for > Duration{0}) object["block_for_ms"] = Milliseconds(rule.block_for);
   return object;
 }
 

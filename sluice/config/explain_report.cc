@@ -103,6 +103,9 @@ std::string Line(const RuleSet::Explanation& told) {
   std::string line = fmt::format("counts it under {} with cost {}: {}", fmt::join(key, ", "),
                                  told.cost, LimitText(told.limit->limit));
   if (!told.limit->plan.empty()) line += fmt::format(" (plan {})", told.limit->plan);
+  const Duration block_for = told.rule->block_for;
+  if (block_for > Duration{0})
+    line += fmt::format(", then blocked for {}", DurationText(block_for));
   if (shadow) line += " (shadow)";
   return line;
 }
@@ -135,6 +138,9 @@ std::string Json(const LimitRequest& request, const RuleSet::Caller& caller,
       one["limit"] = LimitText(told.limit->limit);
       one["plan"] = told.limit->plan;
       one["cost"] = told.cost;
+      if (told.rule->block_for > Duration{0}) {
+        one["block_for"] = DurationText(told.rule->block_for);
+      }
     }
     told_rules.push_back(std::move(one));
   }

@@ -2,7 +2,7 @@
 //
 //   Fields fields(node, "a rule", diagnostics);
 //   if (const auto burst = fields.Take("burst")) rule.burst = burst->Integer(1, kMaxBurst);
-//   fields.Later({"block_for"});
+//   fields.Later({"lease"});
 //   fields.Finish();   // complains about every field that nobody took
 //
 // A reader that finds something else than it was asked for complains at the value's place and gives

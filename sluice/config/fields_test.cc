@@ -26,16 +26,16 @@ std::string Complaints(std::string_view text, const std::function<void(Fields&)>
 }
 
 TEST(FieldsTest, NamesEveryUnknownFieldAndWhatWasMeant) {
-  EXPECT_EQ(Complaints("name: a\nalgoritm: x\ncolour: red\nblock_for: 1m\n",
+  EXPECT_EQ(Complaints("name: a\nalgoritm: x\ncolour: red\nlease: auto\n",
                        [](Fields& fields) {
                          EXPECT_TRUE(fields.Take("name").has_value());
                          EXPECT_FALSE(fields.Take("algorithm").has_value());
-                         fields.Later({"block_for"});
+                         fields.Later({"lease"});
                          fields.Finish();
                        }),
             "2:1 unknown field `algoritm`; did you mean `algorithm`?\n"
             "3:1 unknown field `colour` = a rule has name, algorithm\n"
-            "4:1 `block_for` is known, but not in this version = leave it out\n");
+            "4:1 `lease` is known, but not in this version = leave it out\n");
 }
 
 TEST(FieldsTest, ComplainsAboutFieldsWithoutAValueAndThoseThatAreMissing) {

@@ -57,7 +57,7 @@ TEST(LoadTest, ReadsARuleWithAllItsFields) {
     key: [api_key, route, header.X-Org, cookie.sid, query.user, method, host, region, device],
     on_missing_key: ip, limit: 100/min, burst: 20, cost: { header: X-Cost, max: 10 },
     charge_denied: true, mode: shadow, hide: true, message: "slow down",
-    retry_jitter: 1m30s)");
+    retry_jitter: 1m30s, block_for: 15m)");
   EXPECT_EQ(rule.match.methods, (std::vector<std::string>{"GET", "POST"}));
   ASSERT_EQ(rule.match.paths.size(), 2u);
   EXPECT_EQ(rule.match.paths[0].text(), "/v1/**");
@@ -85,6 +85,7 @@ TEST(LoadTest, ReadsARuleWithAllItsFields) {
   EXPECT_TRUE(rule.hide);
   EXPECT_EQ(rule.message, "slow down");
   EXPECT_EQ(rule.retry_jitter, 90s);
+  EXPECT_EQ(rule.block_for, 15min);
   ASSERT_EQ(rule.limits.size(), 1u);
   EXPECT_EQ(rule.limits[0].limit, Limit(*token_bucket::MakeLimit({100, 1min}, 20)));
 }
@@ -279,7 +280,7 @@ rules:
   - nam: x
     key: [ip, ip]
     limit: 5/min
-    block_for: 1m
+    lease: auto
 )"),
             "2:12 `api_key` must have exactly one of header, cookie and query\n"
             "2:14 unknown field `heder`; did you mean `header`?\n"
@@ -290,7 +291,7 @@ rules:
             "8:5 a rule needs `name`\n"
             "8:5 unknown field `nam`; did you mean `name`?\n"
             "9:15 `key` has `ip` twice\n"
-            "11:5 `block_for` is known, but not in this version = leave it out\n");
+            "11:5 `lease` is known, but not in this version = leave it out\n");
 }
 
 TEST(LoadTest, TwoRulesOfOneNameAreRefusedWithBothPlaces) {

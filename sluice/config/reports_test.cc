@@ -46,7 +46,7 @@ rules:
     limit: 100/min
     cost: { header: X-Cost, max: 10 }
     plans: { pro: { limit: 1000/min, burst: 200 } }
-  - { name: login, match: { method: POST, path: /login }, key: ip, limit: 5/min }
+  - { name: login, match: { method: POST, path: /login }, key: ip, limit: 5/min, block_for: 15m }
   - { name: trial, key: [ip, route], mode: shadow, limit: 1/h, match: { path: /v1/** } }
   - { name: closed, deny: true, match: { path: /admin/** } }
 )";
@@ -150,7 +150,11 @@ TEST_F(ReportsTest, ExplainHasAStableJsonForm) {
                                           {"key", {"ip=127.0.0.1"}},
                                           {"limit", "token-bucket 5/min, burst 5"},
                                           {"plan", ""},
-                                          {"cost", 1}}));
+                                          {"cost", 1},
+                                          {"block_for", "15m"}}));
+  const std::string text = Explain(path, {.request = "POST /login"}).text;
+  EXPECT_NE(text.find(": token-bucket 5/min, burst 5, then blocked for 15m\n"), std::string::npos)
+      << text;
   EXPECT_EQ(rules[1].at("meets"), false);
 }
 

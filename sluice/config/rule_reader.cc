@@ -20,12 +20,16 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kMaxNameBytes = 128;
 constexpr std::size_t kMaxMessageBytes = 1000;
+// Below it the way to the client takes longer; above it nobody would know any more why: that is a
+// decision for somebody who writes `deny: true`.
+constexpr Duration kShortestBlock = 1ms;
+constexpr Duration kLongestBlock = 24h * 365;
 
 // Fields of a rule that counts; one with `deny: true` has none of them.
 constexpr std::string_view kCountingFields[] = {
-    "key",       "on_missing_key", "algorithm",   "limit", "burst",
-    "align",     "offset",         "sub_windows", "queue", "slot_ttl",
-    "time_zone", "charge_denied",  "cost",        "plans", "retry_jitter"};
+    "key",    "on_missing_key", "algorithm",    "limit",    "burst",     "align",
+    "offset", "sub_windows",    "queue",        "slot_ttl", "time_zone", "charge_denied",
+    "cost",   "plans",          "retry_jitter", "block_for"};
 
 std::string ReadName(Fields& fields) {
   const auto value = fields.Require("name");
@@ -158,6 +162,9 @@ void ReadCounting(Fields& fields, const RuleContext& context, Rule& rule) {
   if (const auto value = fields.Take("retry_jitter")) {
     rule.retry_jitter = value->Length(1ms, 24h).value_or(Duration{0});
   }
+  if (const auto value = fields.Take("block_for")) {
+    rule.block_for = value->Length(kShortestBlock, kLongestBlock).value_or(Duration{0});
+  }
   AlgorithmOptions options = ReadAlgorithm(fields);
   const auto cost = fields.Take("cost");
   if (cost) rule.cost = ReadCost(*cost);
@@ -195,7 +202,7 @@ Rule ReadRule(Fields& fields, const RuleContext& context) {
   } else {
     ReadCounting(fields, context, rule);
   }
-  fields.Later({"block_for", "lease", "on_store_failure", "scope"});
+  fields.Later({"lease", "on_store_failure", "scope"});
   fields.Finish();
   return rule;
 }

@@ -202,6 +202,8 @@ TEST(SchemaTest, WhatTheSchemaRefusesTheParserRefuses) {
       {"rules: [{ name: a, key: ip, limit: 100/min }]\n", true},
       {"rules: [{ name: a, key: ip, limit: 10 / s, burst: 1_000k }]\n", true},
       {"rules: [{ name: a, key: ip, limit: 5, algorithm: concurrency, slot_ttl: 1h30m }]\n", true},
+      {"rules: [{ name: a, key: ip, limit: 5/min, block_for: 15m }]\n", true},
+      {"rules: [{ name: a, key: ip, limit: 5/min, block_for: 15 }]\n", false},
       {"rules: [{ name: a, key: ip, limit: 100 per minute }]\n", false},
       {"rules: [{ name: a, key: ip, limit: 1.5/s }]\n", false},
       {"rules: [{ name: a, key: ip, limit: 5/m }]\n", false},
