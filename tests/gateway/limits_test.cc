@@ -31,6 +31,25 @@ TEST_F(GatewayTest, TellsAllowedAndDeniedClientsWhereTheyStand) {
   EXPECT_EQ(Get("/v1/orders").status, 200);
 }
 
+TEST_F(GatewayTest, TellsABlockedClientWhenItsBlockEnds) {
+  Rule rule = MakeRule("api", HeaderSource("K"), Bucket(1, 1s, 1));
+  rule.block_for = 90s;
+  StartWithOrders({rule});
+  EXPECT_EQ(Get("/v1/orders").status, 200);
+  EXPECT_EQ(Get("/v1/orders").Field("Retry-After"), "90");  // also the denial that began it
+  clock_.Advance(30s);
+
+  const RawResponse denied = Get("/v1/orders");
+  EXPECT_EQ(denied.status, 429);
+  EXPECT_EQ(denied.Field("Retry-After"), "60");
+  EXPECT_EQ(denied.Field("RateLimit"), "\"api\";r=0;t=60");
+  EXPECT_THAT(denied.body, HasSubstr("\"retry_after_ms\":60000"));
+  EXPECT_THAT(denied.body, HasSubstr("\"violated-policies\":[\"api\"]"));
+  EXPECT_EQ(orders_->requests(), 1U);
+  clock_.Advance(60s);
+  EXPECT_EQ(Get("/v1/orders").status, 200);
+}
+
 TEST_F(GatewayTest, ShowsSeveralRulesInOneLineTheTightestFirst) {
   StartWithOrders({MakeRule("minute", HeaderSource("K"), Window(60, 1min)),
                    MakeRule("hour", HeaderSource("K"), Window(2, 1h))});

@@ -124,7 +124,10 @@ class Login(Example):
         account = {"X-Account": "ann"}
         statuses, _ = self.statuses(sluice, 21, "/Login", "POST", account, OTHER_ADDRESS)
         self.assertEqual(statuses, [404] * 20 + [429])  # 404: the Orders API has no such page
-        self.assertIn("reset your password", json.loads(self.body)["detail"])
+        denial = json.loads(self.body)
+        self.assertIn("reset your password", denial["detail"])
+        self.assertGreater(denial["retry_after_ms"], 14 * 60_000)
+        self.assertLessEqual(denial["retry_after_ms"], 15 * 60_000)
         self.assertGreater(sluice.metric('sluice_decisions_total{rule="login-by-account",verdict="shadow_limited"}'), 0)
         self.assertEqual(self.statuses(sluice, 25, "/login", "POST", account)[0], [404] * 25)  # exempt
         self.assertEqual(self.statuses(sluice, 1, "/admin/users", source=OTHER_ADDRESS)[0], [403])
