@@ -69,11 +69,6 @@ void Limiter::Prepare(const LimitRequest& request, Outcome& outcome) {
   outcome.Clear();
   if (outcome.rules != rules_) outcome.rules = rules_;
   rules_->rules().Evaluate(request, scratch_, outcome.results);
-  if (request.exempt) {
-    std::erase_if(outcome.results,
-                  [](const RuleResult& result) { return result.match != MatchOutcome::kDenies; });
-  }
-
   bool refused = false;  // before any counter is asked: nothing is charged then
   for (RuleResult& result : outcome.results) {
     const Rule& rule = *result.rule;

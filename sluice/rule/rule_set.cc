@@ -28,6 +28,8 @@ void RuleSet::Evaluate(const LimitRequest& request, Scratch& scratch,
   Evaluation evaluation(*this, request, scratch);
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     const Rule& rule = rules_[i];
+    if (request.exempt && !rule.deny) [[unlikely]]
+      continue;
     const PathPattern* route = nullptr;
     if (evaluation.FirstMismatch(rule.match, Reading::kAny, &route) != Criterion::kNone) continue;
     const PathPattern* exempt_route = nullptr;

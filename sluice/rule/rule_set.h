@@ -75,8 +75,8 @@ class RuleSet {
   RuleSet(const RuleSet&) = delete;
   RuleSet& operator=(const RuleSet&) = delete;
 
-  // Appends the rules that meet `request`, in order. Their keys gather in the scratch until its
-  // Clear().
+  // Appends the rules that meet `request`, in order; of an exempt one, those with `deny: true`.
+  // Their keys gather in the scratch until its Clear().
   void Evaluate(const LimitRequest& request, Scratch& scratch,
                 std::vector<RuleResult>& results) const;
 

@@ -63,6 +63,19 @@ class RuleSetTest : public testing::Test {
   RuleSet::Scratch scratch_;
 };
 
+TEST_F(RuleSetTest, AnExemptRequestMeetsOnlyRulesThatDeny) {
+  Rule ban = MakeRule("ban", {});
+  ban.deny = true;
+  ban.limits.clear();
+  const RuleSet rules({MakeRule("before", {Global()}), ban, MakeRule("behind", {Header("K")})}, {},
+                      1);
+  const auto met = Evaluate(rules, {.method = "OPTIONS", .target = "/", .exempt = true});
+  ASSERT_EQ(met.size(), 1u);
+  EXPECT_EQ(met[0].rule, "ban");
+  EXPECT_EQ(met[0].outcome, MatchOutcome::kDenies);
+  EXPECT_EQ(Evaluate(rules, {.method = "OPTIONS", .target = "/"}).size(), 3u);
+}
+
 TEST_F(RuleSetTest, MeetsARuleOnlyWhenAllThatItAsksForHolds) {
   Rule rule = MakeRule("r", {Global()});
   rule.match.methods = {"POST", "PUT"};
