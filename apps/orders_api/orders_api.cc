@@ -119,6 +119,7 @@ absl::StatusOr<std::unique_ptr<OrdersApi>> OrdersApi::Start(net::EventLoops& loo
 Task<Answer> OrdersApi::Handle(Exchange& exchange) {
   const std::string_view path = exchange.path();
   if (path == "/count") co_return Answer{.body = absl::StrCat("{\"requests\":", requests(), "}\n")};
+  if (path == "/healthz") co_return Answer{.content_type = "text/plain", .body = "ok\n"};
   ++requests_;
   if (path == "/v1/orders") co_return co_await Orders(exchange);
   const bool known =

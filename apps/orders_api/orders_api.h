@@ -5,7 +5,8 @@
 //   GET  /v1/stream?events=5&every=200ms                     server-sent events
 //   GET  /v1/echo                WebSocket, sends back every message
 //   GET  /v1/headers             the request's own fields, as JSON
-//   GET  /count                  how many requests came in, other than for /count
+//   GET  /count                  how many requests came in, other than for /count and /healthz
+//   GET  /healthz                200, for whoever wants to know whether it runs
 //
 // Everything else is a 404. Orders are kept in memory, the last hundred.
 #pragma once

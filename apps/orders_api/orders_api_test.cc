@@ -52,6 +52,7 @@ TEST_F(OrdersApiTest, CountsWhatCameIn) {
   (void)Get("/v1/orders");
   (void)Get("/nowhere");
   (void)Get("/count");
+  EXPECT_EQ(Get("/healthz").body, "ok\n");
   EXPECT_EQ(Get("/count").body, "{\"requests\":2}\n");
   EXPECT_EQ(api_->requests(), 2U);
 }

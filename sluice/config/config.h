@@ -47,11 +47,25 @@ struct UpstreamHealthSettings {
   friend bool operator==(const UpstreamHealthSettings&, const UpstreamHealthSettings&) = default;
 };
 
+// `health_check`: active checks of the upstreams.
+struct HealthCheckSettings {
+  std::string path;  // empty: no checks
+  Duration every = std::chrono::seconds{5};
+  Duration timeout = std::chrono::seconds{1};
+  int failures = 2;   // in a row, and it is down
+  int successes = 1;  // in a row, and it is up again
+  int min_status = 200;
+  int max_status = 399;
+  friend bool operator==(const HealthCheckSettings&, const HealthCheckSettings&) = default;
+};
+
 struct GatewaySettings {
   Endpoint listen;
   std::vector<UpstreamSettings> upstreams;
   UpstreamHealthSettings upstream_health;
-  std::string health_path;  // answered by the gateway itself; empty: none
+  HealthCheckSettings health_check;
+  Duration resolve_every = std::chrono::seconds{30};  // names of upstreams
+  std::string health_path;                            // answered by the gateway itself; empty: none
   Duration connect_timeout = std::chrono::seconds{2};  // to the upstream; also for a free one
   Duration response_timeout =
       std::chrono::seconds{60};  // until the upstream's answer begins, and between its parts

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "sluice/base/ascii.h"
@@ -99,6 +102,66 @@ void ReadHealthPath(const Value& value, std::string& path) {
   path = *text;
 }
 
+// What a check asks for; unlike the gateway's own path it may have a query.
+void ReadCheckedPath(const Value& value, std::string& path) {
+  const auto text = value.Text();
+  if (!text) return;
+  const bool printable =
+      std::all_of(text->begin(), text->end(), [](char c) { return c > ' ' && c <= '~'; });
+  if (!text->starts_with('/') || !printable || text->find('#') != text->npos) {
+    value.Complain(fmt::format("must be a path, got {}", Quoted(*text)),
+                   "write for example `/healthz`");
+    return;
+  }
+  path = *text;
+}
+
+// `200`, or `200-399`.
+void ReadStatusRange(const Value& value, HealthCheckSettings& check) {
+  const auto text = value.Text();
+  if (!text) return;
+  const auto number = [](std::string_view digits) {
+    int status = 0;
+    const auto [stop, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), status);
+    const bool whole = error == std::errc() && stop == digits.data() + digits.size();
+    return whole && digits.size() == 3 && status >= 200 && status <= 599 ? status : 0;
+  };
+  const std::size_t dash = text->find('-');
+  const int min = number(text->substr(0, dash));
+  const int max = dash == text->npos ? min : number(text->substr(dash + 1));
+  if (min == 0 || max < min) {
+    value.Complain(
+        fmt::format("must be a status from 200 to 599, or a range of them, got {}", Quoted(*text)),
+        "write for example `200-399`");
+    return;
+  }
+  check.min_status = min;
+  check.max_status = max;
+}
+
+void ReadHealthCheck(const Value& value, HealthCheckSettings& check) {
+  Fields fields(value.node(), "`health_check`", value.diagnostics());
+  if (const auto path =
+          fields.Require("path", "write what upstreams are asked for: `path: /healthz`")) {
+    ReadCheckedPath(*path, check.path);
+  }
+  if (const auto every = fields.Take("every")) {
+    check.every = every->Length(100ms, kLongest).value_or(check.every);
+  }
+  if (const auto timeout = fields.Take("timeout")) {
+    check.timeout = timeout->Length(10ms, 1min).value_or(check.timeout);
+  }
+  if (const auto failures = fields.Take("failures")) {
+    check.failures = static_cast<int>(failures->Integer(1, 1000).value_or(check.failures));
+  }
+  if (const auto successes = fields.Take("successes")) {
+    check.successes = static_cast<int>(successes->Integer(1, 1000).value_or(check.successes));
+  }
+  if (const auto status = fields.Take("status")) ReadStatusRange(*status, check);
+  fields.Finish();
+}
+
 void ReadUpstreamHealth(const Value& value, UpstreamHealthSettings& health) {
   Fields fields(value.node(), "`upstream_health`", value.diagnostics());
   if (const auto failures = fields.Take("failures")) {
@@ -127,6 +190,10 @@ void ReadGateway(const Value& value, Config& config) {
   if (const auto health = fields.Take("upstream_health")) {
     ReadUpstreamHealth(*health, gateway.upstream_health);
   }
+  if (const auto check = fields.Take("health_check")) {
+    ReadHealthCheck(*check, gateway.health_check);
+  }
+  ReadTimeout(fields, "resolve_every", 1s, gateway.resolve_every);
   ReadTimeout(fields, "connect_timeout", 1ms, gateway.connect_timeout);
   ReadTimeout(fields, "response_timeout", 1ms, gateway.response_timeout);
   ReadTimeout(fields, "idle_timeout", 1ms, gateway.idle_timeout);

@@ -101,6 +101,8 @@ const std::map<std::string, Place>& Places() {
        {"gateway: { cors: { zzzzzz: 1 } }\n", "`cors` has "}},
       {"/properties/gateway/properties/upstream_health",
        {"gateway: { upstream_health: { zzzzzz: 1 } }\n", "`upstream_health` has "}},
+      {"/properties/gateway/properties/health_check",
+       {"gateway: { health_check: { zzzzzz: 1 } }\n", "`health_check` has "}},
       {"/$defs/upstream/oneOf/1", {"gateway: { upstream: { zzzzzz: 1 } }\n", "`upstream` has "}},
       {"/properties/admin", {"admin: { zzzzzz: 1 }\n", "`admin` has "}},
       {"/properties/store", {"store: { zzzzzz: 1 }\n", "`store` has "}},
@@ -192,12 +194,24 @@ TEST(SchemaTest, ExamplesAreValidForBoth) {
   }
 }
 
+struct Row {
+  std::string text;
+  bool valid;
+};
+
+void ExpectBothSay(const Row& row) {
+  SCOPED_TRACE(row.text);
+  Diagnostics diagnostics;
+  const auto root = ParseDocument("f", row.text, diagnostics);
+  ASSERT_TRUE(root.has_value());
+  EXPECT_EQ(testing::Validate(testing::ToJson(*root), Schema(), Schema()).empty(), row.valid);
+  EXPECT_EQ(LoadText("f", row.text, "", 1).config.has_value(), row.valid)
+      << LoadText("f", row.text, "", 1).diagnostics.Text();
+}
+
 // The parser knows more than a schema can say; what the schema refuses the parser refuses, too.
 TEST(SchemaTest, WhatTheSchemaRefusesTheParserRefuses) {
-  const struct {
-    const char* text;
-    bool valid;
-  } rows[] = {
+  const Row rows[] = {
       {"rules: []\n", true},
       {"rules: [{ name: a, key: ip, limit: 100/min }]\n", true},
       {"rules: [{ name: a, key: ip, limit: 10 / s, burst: 1_000k }]\n", true},
@@ -248,14 +262,21 @@ TEST(SchemaTest, WhatTheSchemaRefusesTheParserRefuses) {
       {"redis: {}\n", false},
       {"threads: many\n", false},
   };
-  for (const auto& row : rows) {
-    SCOPED_TRACE(row.text);
-    Diagnostics diagnostics;
-    const auto root = ParseDocument("f", row.text, diagnostics);
-    ASSERT_TRUE(root.has_value());
-    EXPECT_EQ(testing::Validate(testing::ToJson(*root), Schema(), Schema()).empty(), row.valid);
-    EXPECT_EQ(LoadText("f", row.text, "", 1).config.has_value(), row.valid)
-        << LoadText("f", row.text, "", 1).diagnostics.Text();
+  for (const Row& row : rows) ExpectBothSay(row);
+}
+
+TEST(SchemaTest, WhatItRefusesOfHealthChecksTheParserRefuses) {
+  const Row checks[] = {
+      {"{ path: \"/up?x\" }", true},      {"{ path: up }", false},
+      {"{ path: \"/a b\" }", false},      {"{ every: 5s }", false},
+      {"{ path: /, status: 204 }", true}, {"{ path: /, status: 200-299 }", true},
+      {"{ path: /, status: 99 }", false}, {"{ path: /, status: 600 }", false},
+      {"{ path: /, status: ok }", false}, {"{ path: /, failures: 0 }", false},
+  };
+  for (const Row& check : checks) {
+    ExpectBothSay(
+        {"gateway: { listen: a:1, upstream: http://a, health_check: " + check.text + " }\n",
+         check.valid});
   }
 }
 

@@ -11,11 +11,33 @@ namespace {
 
 using namespace std::chrono_literals;
 
+TEST(SettingsTest, ReadsHealthChecks) {
+  const auto read = [](const std::string& check) {
+    return LoadText("f",
+                    "gateway: { listen: a:1, upstream: http://a, health_check: " + check + " }", "",
+                    1)
+        .config.value()
+        .gateway->health_check;
+  };
+  EXPECT_EQ(read("{ path: /up }"), (HealthCheckSettings{.path = "/up"}));
+  EXPECT_EQ(read("{ path: /up, status: 200-204 }").max_status, 204);
+  EXPECT_EQ(read("{ path: \"/up?deep\", every: 2s, timeout: 300ms, failures: 4, successes: 3, "
+                 "status: 204 }"),
+            (HealthCheckSettings{.path = "/up?deep",
+                                 .every = 2s,
+                                 .timeout = 300ms,
+                                 .failures = 4,
+                                 .successes = 3,
+                                 .min_status = 204,
+                                 .max_status = 204}));
+}
+
 TEST(SettingsTest, ReadsEverySetting) {
   const Config config = LoadText("f", R"(
 gateway:
   listen: "[::]:8080"
   upstream: http://backend
+  resolve_every: 9s
   connect_timeout: 1s
   response_timeout: 2m
   idle_timeout: 3s
@@ -47,6 +69,7 @@ node: { name: n1, region: eu }
                             .config.value();
   EXPECT_EQ(config.gateway, (GatewaySettings{.listen = {"::", 8080},
                                              .upstreams = {{.address = {"backend", 80}}},
+                                             .resolve_every = 9s,
                                              .connect_timeout = 1s,
                                              .response_timeout = 2min,
                                              .idle_timeout = 3s,

@@ -35,6 +35,12 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view text) {
   return HostPort{std::string(host), port};
 }
 
+bool IsLiteral(const HostPort& where) {
+  boost::system::error_code error;
+  (void)asio::ip::make_address(where.host, error);
+  return !error;
+}
+
 absl::StatusOr<std::vector<tcp::endpoint>> Resolve(const HostPort& where) {
   boost::system::error_code error;
   // A literal needs no resolver, which could ask the network about it.

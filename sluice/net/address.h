@@ -25,6 +25,9 @@ struct HostPort {
 // An IPv6 address stands in brackets. The port is needed; 0 is allowed.
 [[nodiscard]] absl::StatusOr<HostPort> ParseHostPort(std::string_view text);
 
+// Whether the host is an address, for which nobody needs to be asked.
+[[nodiscard]] bool IsLiteral(const HostPort& where);
+
 // What the name stands for, in the resolver's order, at least one. Blocks: not for a loop's thread.
 [[nodiscard]] absl::StatusOr<std::vector<tcp::endpoint>> Resolve(const HostPort& where);
 

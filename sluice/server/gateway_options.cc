@@ -16,6 +16,14 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config) {
   options.health_path = settings.health_path;
   options.upstream_health = {.failures = settings.upstream_health.failures,
                              .rest = settings.upstream_health.rest};
+  options.health_check = {.path = settings.health_check.path,
+                          .every = settings.health_check.every,
+                          .timeout = settings.health_check.timeout,
+                          .failures = settings.health_check.failures,
+                          .successes = settings.health_check.successes,
+                          .min_status = settings.health_check.min_status,
+                          .max_status = settings.health_check.max_status};
+  options.resolve_every = settings.resolve_every;
   options.connect_timeout = settings.connect_timeout;
   options.response_timeout = settings.response_timeout;
   options.idle_timeout = settings.idle_timeout;

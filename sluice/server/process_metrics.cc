@@ -1,5 +1,7 @@
 #include "sluice/server/process_metrics.h"
 
+#include <vector>
+
 #include "sluice/telemetry/prometheus.h"
 
 namespace sluice {
@@ -39,6 +41,33 @@ void WriteStoreMetrics(const MemoryStats& stats, std::string& out) {
   writer.Single("sluice_store_slots_used", "gauge", "Concurrency slots that are held.",
                 stats.concurrency_slots_used);
 }
+
+namespace {
+
+// Only where they are configured, or were.
+void WriteCheckMetrics(const gateway::Gateway::Counters& counters, PrometheusWriter& writer) {
+  std::vector<gateway::Gateway::UpstreamCounts> checked;
+  for (const auto& upstream : counters.upstreams) {
+    if (upstream.up || upstream.checks_passed + upstream.checks_failed > 0) {
+      checked.push_back(upstream);
+    }
+  }
+  if (checked.empty()) return;
+  writer.Family("sluice_upstream_up", "gauge",
+                "What active checks say: 1 up, 0 down. One that is down gets no requests while "
+                "another is up.");
+  for (const auto& upstream : checked) {
+    if (upstream.up) writer.Sample({{"upstream", upstream.name}}, *upstream.up ? 1 : 0);
+  }
+  writer.Family("sluice_upstream_checks_total", "counter",
+                "Active checks, by their result; they are not counted as requests.");
+  for (const auto& upstream : checked) {
+    writer.Sample({{"upstream", upstream.name}, {"result", "passed"}}, upstream.checks_passed);
+    writer.Sample({{"upstream", upstream.name}, {"result", "failed"}}, upstream.checks_failed);
+  }
+}
+
+}  // namespace
 
 void WriteGatewayMetrics(const gateway::Gateway::Counters& counters, std::string& out) {
   PrometheusWriter writer(out);
@@ -80,6 +109,7 @@ void WriteGatewayMetrics(const gateway::Gateway::Counters& counters, std::string
   for (const auto& upstream : counters.upstreams) {
     if (upstream.in_force) writer.Sample({{"upstream", upstream.name}}, upstream.resting_in);
   }
+  WriteCheckMetrics(counters, writer);
 }
 
 void WriteServerMetrics(const ReloadCounts& reloads, std::uint64_t generation, bool draining,

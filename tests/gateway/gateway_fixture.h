@@ -97,7 +97,7 @@ class GatewayTest : public ::testing::Test {
   RuleSetOptions rule_options_;
   GatewayOptions options_;
   // No test asks a name server.
-  Gateway::Resolver resolve_ = [](const net::HostPort& where) -> absl::StatusOr<Endpoints> {
+  Resolver resolve_ = [](const net::HostPort& where) -> absl::StatusOr<Endpoints> {
     net::error_code not_literal;
     net::asio::ip::make_address(where.host, not_literal);
     if (not_literal) return absl::NotFoundError(where.host + " is no name of this test");

@@ -123,6 +123,36 @@ TEST_F(ReloadTest, AHeldRequestEndsUnderTheSettingsItMet) {
   EXPECT_EQ(held.ReadResponse().status, 200);
 }
 
+TEST_F(ReloadTest, SlotsComeBackHoweverARequestEnds) {
+  StartByHand({MakeRule("slots", HeaderSource("K"), Slots(3))});
+  const auto held = [this] { return store_->Stats(clock_.Read()).concurrency_slots_used; };
+  RawClient answered(port());
+  answered.Send(kGet);
+  RawClient first(upstream_.Accept());
+  first.ReadUntil("\r\n\r\n");
+  RawClient left(port());
+  left.Send(kGet);
+  RawClient second(upstream_.Accept());
+  second.ReadUntil("\r\n\r\n");
+  RawClient failed(port());
+  failed.Send(kGet);
+  RawClient third(upstream_.Accept());
+  third.ReadUntil("\r\n\r\n");
+  EXPECT_EQ(Get("/v1/orders").status, 429);
+  MoveOn();
+  EXPECT_EQ(held(), 3u);
+  first.Send(kOk);
+  EXPECT_EQ(answered.ReadResponse().status, 200);
+  left.Close();
+  third.Close();
+  EXPECT_EQ(failed.ReadResponse().status, 502);
+  Until([&] { return held() == 0; });
+  answered.Send(kGet);
+  Answer(other_);
+  EXPECT_EQ(answered.ReadResponse().status, 200);
+  Until([&] { return held() == 0; });
+}
+
 TEST_F(ReloadTest, WhatStaysTheSameKeepsItsConnections) {
   StartByHand();
   RawClient client(port());

@@ -233,6 +233,11 @@ class SeveralUpstreams(Example):
             small.stop()
         self.assertEqual(self.statuses(sluice, 40, headers=self.ANN)[0], [200] * 40)
         self.assertEqual(large.count_requests(), 70)
+        deadline = time.monotonic() + 20
+        while sluice.metric(f'sluice_upstream_up{{upstream="127.0.0.1:{small.port}"}}') == 1 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(sluice.metric(f'sluice_upstream_up{{upstream="127.0.0.1:{small.port}"}}'), 0)
+        self.assertEqual(sluice.metric(f'sluice_upstream_up{{upstream="127.0.0.1:{large.port}"}}'), 1)
         self.assertEqual(self.statuses(sluice, 1, "/.sluice/health")[0], [200])
 
     def test_scripts_in_browsers_can_read_denials(self):

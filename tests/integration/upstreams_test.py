@@ -114,5 +114,27 @@ class Reload(unittest.TestCase):
             self.assertEqual(ask(sluice.port, "/up")[2], b"ok\n")
 
 
+class HealthChecks(unittest.TestCase):
+    CHECK = ", health_check: { path: /healthz, every: 100ms, failures: 2 }"
+
+    def test_one_that_is_gone_gets_nothing_and_a_reload_takes_it_out(self):
+        with two_apis_and_a_gateway() as (sluice, apis), Load(sluice.port) as load:
+            sluice.reload(settings([api.port for api in apis], self.CHECK))
+            up = [f'sluice_upstream_up{{upstream="127.0.0.1:{api.port}"}}' for api in apis]
+            self.assertEqual([sluice.metric(name) for name in up], [1, 1])
+            apis[1].stop()
+            sluice.wait_for("upstream is down: its checks fail upstream=127.0.0.1:" + str(apis[1].port))
+            self.assertEqual([sluice.metric(name) for name in up], [1, 0])
+            name = f'sluice_upstream_requests_total{{upstream="127.0.0.1:{apis[1].port}"}}'
+            sent = sluice.metric(name)
+            time.sleep(0.5)
+            self.assertEqual(sluice.metric(name), sent)
+            failed = f'sluice_upstream_checks_total{{upstream="127.0.0.1:{apis[1].port}",result="failed"}}'
+            self.assertGreaterEqual(sluice.metric(failed), 2)
+            sluice.reload(settings([apis[0].port], self.CHECK))
+            self.assertNotIn(up[1], sluice.get_admin("/metrics"))
+            self.assertEqual(load.errors, [])
+
+
 if __name__ == "__main__":
     unittest.main()

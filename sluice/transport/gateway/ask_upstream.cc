@@ -84,7 +84,7 @@ Task<GatewaySession::Failure> GatewaySession::ConnectToChosen() {
   for (const net::tcp::endpoint& endpoint : *endpoints) {
     upstream_ = upstreams().Make(chosen_, endpoint);
     upstream_->Set(options().connect_timeout);
-    const bool connected = co_await upstreams().Open(*upstream_);
+    const bool connected = co_await upstream_->Open();
     if (left_) failure = Failure::kClientLeft;
     if (connected && !left_) co_return Failure::kNone;
     if (upstream_->timed_out()) failure = Failure::kTimeout;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <tuple>
 
 namespace sluice::gateway {
 
@@ -19,12 +20,16 @@ bool Balancer::resting(std::size_t upstream, Time now) const {
 std::size_t Balancer::Choose(Time now, Tried tried) {
   if (upstreams_.size() == 1) return 0;
   const auto was_tried = [tried](std::size_t i) { return (tried >> i & 1) != 0; };
+  bool any_up = false;
+  for (std::size_t i = 0; i < upstreams_.size(); ++i) {
+    any_up = any_up || (!was_tried(i) && !upstreams_[i].down);
+  }
 
   std::int64_t sum = 0;
   Upstream* chosen = nullptr;
   for (std::size_t i = 0; i < upstreams_.size(); ++i) {
-    if (was_tried(i) || resting(i, now)) continue;
     Upstream& upstream = upstreams_[i];
+    if (was_tried(i) || resting(i, now) || (any_up && upstream.down)) continue;
     upstream.credit += upstream.weight;
     sum += upstream.weight;
     if (chosen == nullptr || upstream.credit > chosen->credit) chosen = &upstream;
@@ -35,11 +40,12 @@ std::size_t Balancer::Choose(Time now, Tried tried) {
   }
 
   // Only resting ones are left, or none that was not tried.
+  const auto last_resort = [&](std::size_t i) {
+    return std::tuple(was_tried(i), upstreams_[i].down, upstreams_[i].rests_until);
+  };
   std::size_t first = 0;
   for (std::size_t i = 1; i < upstreams_.size(); ++i) {
-    const bool better = was_tried(first) && !was_tried(i);
-    const bool equal = was_tried(first) == was_tried(i);
-    if (better || (equal && upstreams_[i].rests_until < upstreams_[first].rests_until)) first = i;
+    if (last_resort(i) < last_resort(first)) first = i;
   }
   return first;
 }

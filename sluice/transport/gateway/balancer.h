@@ -12,6 +12,10 @@
 // once. When all are resting, the one whose rest ends first is tried: a request is never refused
 // for want of a healthy upstream.
 //
+// Active checks (health_checks.h) have their own word: one that they found down is left out while
+// another is up, resting or not; when all are down they are as good as if all were up. The two do
+// not meddle with each other: neither a check that passes ends a rest, nor an answer makes one up.
+//
 // Each event loop has a balancer of its own and finds out for itself. For one thread.
 //
 // Cost: linear in the number of upstreams; with one upstream nothing. No allocation.
@@ -47,7 +51,10 @@ class Balancer {
   bool Failed(std::size_t upstream, Time now);
   bool Succeeded(std::size_t upstream);
 
-  // Whether it is left out just now.
+  // What active checks say of it. Not down at first.
+  void SetDown(std::size_t upstream, bool down) { upstreams_[upstream].down = down; }
+
+  // Whether it is left out just now for its failures.
   [[nodiscard]] bool resting(std::size_t upstream, Time now) const;
   [[nodiscard]] std::size_t size() const { return upstreams_.size(); }
 
@@ -60,6 +67,7 @@ class Balancer {
     std::int64_t credit = 0;
     int failures = 0;  // in a row
     Time rests_until = Time::min();
+    bool down = false;
   };
 
   const Options options_;

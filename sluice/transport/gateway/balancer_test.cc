@@ -105,8 +105,30 @@ TEST(BalancerTest, ARequestDoesNotMeetTheSameUpstreamTwiceWhileThereIsAnother) {
   EXPECT_EQ(balancer.Choose(kStart, 0b01), 1u) << "one that rests before one that was tried";
 }
 
+TEST(BalancerTest, OneThatChecksFoundDownGetsNothingWhileAnotherIsUp) {
+  Balancer balancer({9, 1, 1}, {.failures = 1, .rest = 10s});
+  balancer.SetDown(0, true);
+  EXPECT_EQ(Turns(balancer, 4), "bcbc");
+  balancer.Failed(1, kStart);
+  balancer.Failed(2, kStart + 1s);
+  EXPECT_EQ(Turns(balancer, 2, kStart + 2s), "bb") << "it is up, though it rests";
+  EXPECT_EQ(balancer.Choose(kStart + 2s, 0b110), 0u) << "the others were tried";
+  balancer.SetDown(0, false);
+  EXPECT_EQ(Turns(balancer, 2, kStart + 2s), "aa");
+}
+
+TEST(BalancerTest, WhenAllAreDownRequestsAreSharedAsIfAllWereUp) {
+  Balancer balancer({2, 1, 1}, {.failures = 1, .rest = 10s});
+  for (std::size_t i = 0; i < 3; ++i) balancer.SetDown(i, true);
+  EXPECT_EQ(Turns(balancer, 4), "abca");
+  balancer.Failed(0, kStart);
+  EXPECT_THAT(Turns(balancer, 4), ::testing::Not(::testing::HasSubstr("a")));
+  EXPECT_EQ(balancer.Choose(kStart, 0b110), 0u);
+}
+
 TEST(BalancerTest, TheOnlyUpstreamIsAlwaysTheOne) {
   Balancer balancer({3}, {.failures = 1, .rest = 10s});
+  balancer.SetDown(0, true);
   balancer.Failed(0, kStart);
   EXPECT_EQ(Turns(balancer, 2), "aa");
 }

@@ -1,9 +1,12 @@
 #include "sluice/transport/gateway/gateway.h"
 
+#include <array>
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <utility>
 
+#include "sluice/base/random.h"
 #include "sluice/transport/gateway/session.h"
 
 namespace sluice::gateway {
@@ -25,8 +28,11 @@ std::shared_ptr<Upstream> Find(const UpstreamList& upstreams, const net::HostPor
   return nullptr;
 }
 
-Gateway::UpstreamCounts CountsOf(const Upstream& upstream, bool in_force) {
+Gateway::UpstreamCounts CountsOf(const Upstream& upstream, bool in_force, bool checked) {
   Gateway::UpstreamCounts counts{.name = upstream.name, .in_force = in_force};
+  if (in_force && checked) counts.up = upstream.up.load(std::memory_order_relaxed);
+  counts.checks_passed = upstream.checks_passed.load(std::memory_order_relaxed);
+  counts.checks_failed = upstream.checks_failed.load(std::memory_order_relaxed);
   for (const Upstream::OfLoop& of_loop : upstream.loops) {
     counts.requests += of_loop.requests.load(std::memory_order_relaxed);
     counts.failures += of_loop.failures.load(std::memory_order_relaxed);
@@ -46,7 +52,6 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(net::EventLoops& loops,
   auto gateway = std::unique_ptr<Gateway>(new Gateway(loops, std::move(resolve)));
   absl::StatusOr<Settings> settings = gateway->Prepare(options);
   if (!settings.ok()) return settings.status();
-  gateway->Remember(UpstreamsOf(*settings));
   for (std::size_t i = 0; i < loops.size(); ++i) {
     gateway->parts_.push_back(std::make_unique<LoopParts>(loops[i], *limiters[i], loops.size(),
                                                           options, UpstreamsOf(*settings)));
@@ -59,6 +64,14 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(net::EventLoops& loops,
                             });
   if (!server.ok()) return server.status();
   gateway->server_ = *std::move(server);
+  gateway->names_ = std::make_unique<NameWatch>(
+      gateway->resolve_, [self = gateway.get()](const auto& upstream, const auto& endpoints) {
+        self->OnNewAddresses(upstream, endpoints);
+      });
+  gateway->Remember(*settings);
+  gateway->loops_.OnEach([&](net::EventLoop& loop) {
+    if (loop.index() == 0) gateway->StartChecks(UpstreamsOf(*settings));
+  });
   return gateway;
 }
 
@@ -79,26 +92,83 @@ absl::StatusOr<Gateway::Settings> Gateway::Prepare(const GatewayOptions& options
 }
 
 void Gateway::Use(Settings settings) {
+  const UpstreamList upstreams = UpstreamsOf(settings);
+  const HealthCheckOptions& health_check = settings.options.health_check;
+  const bool same_checks =
+      health_check == options_.health_check && settings.options.upstreams == options_.upstreams;
+  if (!same_checks) StopChecks();
+  for (const Settings::Chosen& chosen : settings.upstreams) {
+    if (chosen.found || health_check.path.empty()) chosen.upstream->up.store(true);
+  }
   loops_.OnEach([&](net::EventLoop& loop) {
     for (const Settings::Chosen& chosen : settings.upstreams) {
       if (chosen.found) chosen.upstream->loops[loop.index()].endpoints = chosen.found;
     }
-    parts_[loop.index()]->Replace(settings.options, UpstreamsOf(settings));
+    parts_[loop.index()]->Replace(settings.options, upstreams);
+    parts_[loop.index()]->terms->upstreams->ReadChecks();
   });
-  Remember(UpstreamsOf(settings));
+  Remember(settings);
+  if (same_checks) return;
+  loops_.OnEach([&](net::EventLoop& loop) {
+    if (loop.index() == 0) StartChecks(upstreams);
+  });
 }
 
-void Gateway::Remember(UpstreamList in_force) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(removed_,
-                [&](const auto& upstream) { return Find(in_force, upstream->address) != nullptr; });
-  for (const std::shared_ptr<Upstream>& upstream : in_force_) {
-    if (!Find(in_force, upstream->address)) removed_.push_back(upstream);
+// The names come last: whatever is found from then on is newer than what the loops have got.
+void Gateway::Remember(const Settings& settings) {
+  {
+    const std::lock_guard lock(mutex_);
+    UpstreamList in_force = UpstreamsOf(settings);
+    std::erase_if(removed_, [&](const auto& upstream) {
+      return Find(in_force, upstream->address) != nullptr;
+    });
+    for (const std::shared_ptr<Upstream>& upstream : in_force_) {
+      if (!Find(in_force, upstream->address)) removed_.push_back(upstream);
+    }
+    if (removed_.size() > kMaxRemoved) {
+      removed_.erase(removed_.begin(), removed_.end() - std::ptrdiff_t{kMaxRemoved});
+    }
+    in_force_ = std::move(in_force);
+    options_ = settings.options;
   }
-  if (removed_.size() > kMaxRemoved) {
-    removed_.erase(removed_.begin(), removed_.end() - std::ptrdiff_t{kMaxRemoved});
+  std::vector<UpstreamNames::Name> names;
+  for (const Settings::Chosen& chosen : settings.upstreams) {
+    names.push_back({.upstream = chosen.upstream, .found = chosen.found});
   }
-  in_force_ = std::move(in_force);
+  names_->Replace(names, settings.options.resolve_every);
+}
+
+void Gateway::StopChecks() {
+  loops_.OnEach([this](net::EventLoop& loop) {
+    if (loop.index() == 0) checks_.reset();
+  });
+}
+
+void Gateway::StartChecks(const UpstreamList& upstreams) {
+  const auto random = [] {
+    std::array<std::uint8_t, 4> bytes{};
+    FillWithRandom(bytes);
+    return std::bit_cast<std::uint32_t>(bytes) / 0x1p32;
+  };
+  const auto tell = [this](const std::shared_ptr<Upstream>&) {
+    PostToEach([](LoopParts& parts) { parts.terms->upstreams->ReadChecks(); });
+  };
+  checks_ = std::make_unique<HealthChecks>(loops_[0], options_, upstreams, tell, random);
+}
+
+template <class Work>
+void Gateway::PostToEach(Work work) {
+  for (const std::unique_ptr<LoopParts>& parts : parts_) {
+    parts->loop.Post([work, &to = *parts] { work(to); });
+  }
+}
+
+void Gateway::OnNewAddresses(const std::shared_ptr<Upstream>& upstream,
+                             const std::shared_ptr<const Endpoints>& endpoints) {
+  PostToEach([upstream, endpoints](LoopParts& parts) {
+    upstream->loops[parts.loop.index()].endpoints = endpoints;
+    parts.terms->upstreams->DropGone(*upstream);
+  });
 }
 
 Gateway::~Gateway() {
@@ -119,8 +189,9 @@ Gateway::Counters Gateway::counters() const {
   }
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& upstream : in_force_) sum.upstreams.push_back(CountsOf(*upstream, true));
-    for (const auto& upstream : removed_) sum.upstreams.push_back(CountsOf(*upstream, false));
+    const bool checked = !options_.health_check.path.empty();
+    for (const auto& one : in_force_) sum.upstreams.push_back(CountsOf(*one, true, checked));
+    for (const auto& one : removed_) sum.upstreams.push_back(CountsOf(*one, false, checked));
   }
   sum.requests = sum.books.admitted + sum.books.denied;
   if (server_) sum.connections = server_->connections();
@@ -129,6 +200,8 @@ Gateway::Counters Gateway::counters() const {
 
 void Gateway::Drain(Duration limit) {
   if (server_) server_->Drain(limit);
+  names_.reset();
+  StopChecks();
   loops_.OnEach([this](net::EventLoop& loop) {
     if (loop.index() < parts_.size()) parts_[loop.index()]->terms->upstreams->Close();
   });

@@ -8,9 +8,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,9 +20,11 @@
 #include "sluice/limiter/limiter.h"
 #include "sluice/net/event_loops.h"
 #include "sluice/net/tcp_server.h"
+#include "sluice/transport/gateway/health_checks.h"
 #include "sluice/transport/gateway/loop_parts.h"
 #include "sluice/transport/gateway/options.h"
 #include "sluice/transport/gateway/upstream.h"
+#include "sluice/transport/gateway/upstream_names.h"
 
 namespace sluice::gateway {
 
@@ -35,6 +37,9 @@ class Gateway {
     std::uint64_t failures =
         0;  // no connection, no answer in time, none that can be read, or one that broke off
     std::uint64_t resting_in = 0;  // loops whose last word of it was that it fails
+    std::optional<bool> up;        // what active checks say; nothing where there are none
+    std::uint64_t checks_passed = 0;
+    std::uint64_t checks_failed = 0;
   };
   struct Counters {
     BookTotals books;
@@ -46,11 +51,9 @@ class Gateway {
     std::vector<UpstreamCounts> upstreams;
   };
 
-  // Finds what a name stands for. Called from other threads than the loops', and may block.
-  using Resolver = std::function<absl::StatusOr<Endpoints>(const net::HostPort&)>;
-
-  // Resolves the upstreams and listens. `loops` and `limiters`, one for each loop, outlive
-  // the gateway. The loops may run already. Errors: as net::Listen and `resolve`.
+  // Resolves the upstreams and listens. `resolve` is called from other threads than the loops'.
+  // `loops` and `limiters`, one for each loop, outlive the gateway. The loops may run already.
+  // Errors: as net::Listen and `resolve`.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Gateway>> Start(
       net::EventLoops& loops, std::span<Limiter* const> limiters, const GatewayOptions& options,
       Resolver resolve = net::Resolve);
@@ -78,15 +81,27 @@ class Gateway {
  private:
   Gateway(net::EventLoops& loops, Resolver resolve) : loops_(loops), resolve_(std::move(resolve)) {}
 
-  void Remember(UpstreamList in_force);
+  void Remember(const Settings& settings);
+  void StopChecks();
+  void StartChecks(const UpstreamList& upstreams);
+  // On each loop, later: `work` on its part.
+  template <class Work>
+  void PostToEach(Work work);
+  void OnNewAddresses(const std::shared_ptr<Upstream>& upstream,
+                      const std::shared_ptr<const Endpoints>& endpoints);
 
   net::EventLoops& loops_;
   const Resolver resolve_;
-  mutable std::mutex mutex_;  // guards writing the lists: counters() may come from any thread
+  // Guards the three that follow, which Use() writes and counters() reads.
+  mutable std::mutex mutex_;
+  GatewayOptions options_;  // in force
   UpstreamList in_force_;
   UpstreamList removed_;                           // last is the latest; kMaxRemoved at most
   std::vector<std::unique_ptr<LoopParts>> parts_;  // of each loop
   std::unique_ptr<net::TcpServer> server_;
+  // Belongs to the first loop's thread.
+  std::unique_ptr<HealthChecks> checks_;
+  std::unique_ptr<NameWatch> names_;
 };
 
 struct Gateway::Settings {

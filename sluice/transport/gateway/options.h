@@ -23,10 +23,25 @@ struct UpstreamOptions {
   friend bool operator==(const UpstreamOptions&, const UpstreamOptions&) = default;
 };
 
+// Active checks (health_checks.h).
+struct HealthCheckOptions {
+  std::string path;  // what is asked for; empty: no checks
+  Duration every = std::chrono::seconds(5);
+  Duration timeout = std::chrono::seconds(1);  // from the first connection to the answer's head
+  int failures = 2;                            // in a row, and it is down; at least 1
+  int successes = 1;                           // in a row, and it is up again; at least 1
+  int min_status = 200;                        // of an answer that passes
+  int max_status = 399;
+  friend bool operator==(const HealthCheckOptions&, const HealthCheckOptions&) = default;
+};
+
 struct GatewayOptions {
   net::HostPort listen;
   std::vector<UpstreamOptions> upstreams;  // 1 to Balancer::kMaxUpstreams of them
   Balancer::Options upstream_health;
+  HealthCheckOptions health_check;
+  // How often the names of upstreams are looked up again; > 0.
+  Duration resolve_every = std::chrono::seconds(30);
 
   // Requests for this path are answered by the gateway itself: 200, or 503 while it drains. Empty:
   // there is none.

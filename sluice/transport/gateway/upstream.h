@@ -1,5 +1,6 @@
 // What is known of one upstream for as long as the process remembers its name, whatever settings
-// come and go: counters, which never start anew, and the addresses that the name stands for.
+// come and go: counters, which never start anew, what checks say, and the addresses that the name
+// stands for.
 //
 //   Upstream "orders.internal:80"   loops[0]  requests failures resting | addresses   <- thread 0
 //                                   loops[1]  requests failures resting | addresses   <- thread 1
@@ -37,6 +38,15 @@ struct Upstream {
 
   const net::HostPort address;
   const std::string name;  // HOST:PORT
+
+  // Active checks (health_checks.h), of which there is one for all loops.
+  std::atomic<bool> up = true;
+  std::atomic<std::uint64_t> checks_passed = 0;
+  std::atomic<std::uint64_t> checks_failed = 0;
+
+  // A request to it failed: its name is worth another look (upstream_names.h).
+  std::atomic<bool> failed_lately = false;
+
   std::deque<OfLoop> loops;
 };
 

@@ -36,6 +36,7 @@ UpstreamGroup::UpstreamGroup(net::EventLoop& loop, const UpstreamPlaces& places,
     }
     members_[i].of_loop->resting.store(resting, std::memory_order_relaxed);
   }
+  ReadChecks();
 }
 
 bool UpstreamGroup::SameFor(const GatewayOptions& one, const GatewayOptions& other) {
@@ -52,6 +53,7 @@ void UpstreamGroup::CountRequest(std::size_t upstream) {
 void UpstreamGroup::Failed(std::size_t upstream, Time now) {
   const Member& member = members_[upstream];
   member.of_loop->failures.fetch_add(1, std::memory_order_relaxed);
+  member.upstream->failed_lately.store(true, std::memory_order_relaxed);
   if (pool_.closed() || !balancer_.Failed(upstream, now)) return;
   member.of_loop->resting.store(true, std::memory_order_relaxed);
   log::Warning("upstream fails", {{"upstream", member.upstream->name}, {"loop", loop_}});
@@ -64,8 +66,25 @@ void UpstreamGroup::Answered(std::size_t upstream) {
   log::Info("upstream answers again", {{"upstream", member.upstream->name}, {"loop", loop_}});
 }
 
-net::Task<bool> UpstreamGroup::Open(UpstreamConnection& connection) {
-  return connection.Connect(connection.endpoint());
+bool UpstreamGroup::LeadsThere(const UpstreamConnection& connection) const {
+  const Endpoints& endpoints = *members_[connection.upstream()].of_loop->endpoints;
+  return std::find(endpoints.begin(), endpoints.end(), connection.endpoint()) != endpoints.end();
+}
+
+void UpstreamGroup::Keep(UpstreamPool::Connection connection) {
+  if (LeadsThere(*connection)) pool_.Keep(std::move(connection));
+}
+
+void UpstreamGroup::DropGone(const Upstream& upstream) {
+  pool_.Drop([&](const UpstreamConnection& connection) {
+    return members_[connection.upstream()].upstream.get() == &upstream && !LeadsThere(connection);
+  });
+}
+
+void UpstreamGroup::ReadChecks() {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    balancer_.SetDown(i, !members_[i].upstream->up.load());
+  }
 }
 
 }  // namespace sluice::gateway

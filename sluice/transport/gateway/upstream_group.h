@@ -1,7 +1,7 @@
 // The upstreams of one loop, as the settings in force name them: who gets a request, the
 // connections to them, and how they have answered so far.
 //
-//   session: hold the group -> Choose() -> TakeIdle(), or Make() and Open() -> CountRequest()
+//   session: hold the group -> Choose() -> TakeIdle(), or Make() -> CountRequest()
 //                              -> Answered() or Failed() -> Keep() -> let go of the group
 //
 // A group is replaced as a whole. The old one is closed: its kept connections end at once, it keeps
@@ -20,7 +20,6 @@
 
 #include "sluice/base/time.h"
 #include "sluice/net/event_loops.h"
-#include "sluice/net/task.h"
 #include "sluice/transport/gateway/balancer.h"
 #include "sluice/transport/gateway/options.h"
 #include "sluice/transport/gateway/upstream.h"
@@ -62,10 +61,14 @@ class UpstreamGroup {
   UpstreamPool::Connection Make(std::size_t upstream, const net::tcp::endpoint& endpoint) {
     return pool_.Make(upstream, endpoint);
   }
-  void Keep(UpstreamPool::Connection connection) { pool_.Keep(std::move(connection)); }
+  // For the next request, unless the upstream's name no longer stands for that address.
+  void Keep(UpstreamPool::Connection connection);
 
-  // Connects one that was made here. False: as Stream::Connect().
-  net::Task<bool> Open(UpstreamConnection& connection);
+  // The name stands for others now (Upstream::OfLoop::endpoints): what is kept and leads elsewhere
+  // ends.
+  void DropGone(const Upstream& upstream);
+  // Takes over what checks say of the upstreams (Upstream::up).
+  void ReadChecks();
 
   // It was replaced, or the gateway ends.
   void Close() { pool_.Close(); }
@@ -75,6 +78,8 @@ class UpstreamGroup {
     std::shared_ptr<Upstream> upstream;
     Upstream::OfLoop* of_loop = nullptr;
   };
+
+  [[nodiscard]] bool LeadsThere(const UpstreamConnection& connection) const;
 
   const std::size_t loop_;
   std::vector<Member> members_;

@@ -46,15 +46,14 @@ class UpstreamGroupTest : public ::testing::Test {
     UpstreamPool::Connection connection = group.Make(0, group.endpoints(0)->front());
     bool connected = false;
     loop_.context().restart();
-    net::Spawn(Open(group, *connection, &connected));
+    net::Spawn(Open(*connection, &connected));
     while (!connected && loop_.context().run_one() > 0) {
     }
     EXPECT_TRUE(connected);
     return connection;
   }
-  static net::Task<void> Open(UpstreamGroup& group, UpstreamConnection& connection,
-                              bool* connected) {
-    *connected = co_await group.Open(connection);
+  static net::Task<void> Open(UpstreamConnection& connection, bool* connected) {
+    *connected = co_await connection.Open();
   }
   const Upstream::OfLoop& Of(std::size_t upstream) { return upstreams_[upstream]->loops[0]; }
 

@@ -19,25 +19,11 @@
 #include "sluice/base/time.h"
 #include "sluice/net/address.h"
 #include "sluice/net/deadlines.h"
-#include "sluice/net/http1_stream.h"
+#include "sluice/net/event_loops.h"
+#include "sluice/transport/gateway/upstream_connection.h"
 #include "sluice/transport/gateway/upstream_places.h"
 
 namespace sluice::gateway {
-
-// A connection, and where it leads.
-class UpstreamConnection final : public net::Http1Stream {
- public:
-  // Not open yet.
-  UpstreamConnection(net::EventLoop& loop, std::size_t upstream, const net::tcp::endpoint& endpoint)
-      : Http1Stream(loop, net::Socket(loop.context())), upstream_(upstream), endpoint_(endpoint) {}
-
-  [[nodiscard]] std::size_t upstream() const { return upstream_; }
-  [[nodiscard]] const net::tcp::endpoint& endpoint() const { return endpoint_; }
-
- private:
-  const std::size_t upstream_;  // of its group
-  const net::tcp::endpoint endpoint_;
-};
 
 class UpstreamPool {
  public:
