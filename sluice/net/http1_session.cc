@@ -4,14 +4,17 @@
 
 namespace sluice::net {
 
-Http1Session::Http1Session(EventLoop& loop, Socket socket, const Http1Limits& limits)
-    : limits_(&limits), stream_(loop, std::move(socket)) {
+Http1Session::Http1Session(EventLoop& loop, Socket socket, const Http1Limits& limits,
+                           std::shared_ptr<const TlsServerContext> tls)
+    : limits_(&limits), tls_(std::move(tls)), stream_(loop, std::move(socket)) {
   error_code ignored;
   peer_ = stream_.socket().remote_endpoint(ignored);
 }
 
 Task<void> Http1Session::Run() {
   bool again = true;
+  if (tls_) again = co_await Secure();
+  if (!again) co_return;
   while (again) {
     const bool asked = co_await NextRequest();
     if (!asked) co_return;
@@ -19,12 +22,29 @@ Task<void> Http1Session::Run() {
   }
   // Where nothing more is under way, a plain close does no harm and is done at once.
   const bool more = !stream_.body().done() || !stream_.idle() || stream_.Readable();
-  if (more) co_await stream_.CloseGently(limits_->close_time);
+  if (more) co_return co_await stream_.CloseGently(limits_->close_time);
+  if (!stream_.secure()) co_return;
+  stream_.Set(limits_->close_time);
+  co_await stream_.EndWriting();
+}
+
+Task<bool> Http1Session::Secure() {
+  stream_.Set(limits_->head_time);
+  const absl::Status status = co_await stream_.AcceptTls(*tls_);
+  OnHandshake(status);
+  tls_.reset();
+  if (status.code() == absl::StatusCode::kUnimplemented) {
+    co_await Refuse({400, "this port speaks TLS; ask with https://"});
+  }
+  if (!status.ok()) co_return false;
+  stream_.Clear();
+  co_return true;
 }
 
 void Http1Session::Drain() {
   draining_ = true;
-  // A request that has arrived but was not looked at yet is answered.
+  // A request that has arrived but was not looked at yet is answered. A handshake that has begun is
+  // finished: the request comes right behind it.
   if (idle_ && stream_.idle() && !stream_.Readable()) stream_.CancelWait();
 }
 

@@ -6,10 +6,14 @@
 // A connection is kept when the request allows it, its body was read to the end and the server is
 // not draining. A client that sends its head too slowly is told so, one that lies idle is not; for
 // a body that is too slow ServeRequest() has the word.
+//
+// With a TLS context the handshake comes first, within the time of a head. Who asks in plain HTTP
+// there is told so (400); a handshake that fails is closed without a word but TLS's own.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include "sluice/net/http1_answer.h"
@@ -31,8 +35,10 @@ struct Http1Limits {
 
 class Http1Session : public Session {
  public:
-  // `limits` outlives the session, or the first UseLimits().
-  Http1Session(EventLoop& loop, Socket socket, const Http1Limits& limits);
+  // `limits` outlives the session, or the first UseLimits(). `tls`: how the server shows itself;
+  // null: plain HTTP.
+  Http1Session(EventLoop& loop, Socket socket, const Http1Limits& limits,
+               std::shared_ptr<const TlsServerContext> tls = nullptr);
 
   Task<void> Run() final;
   void Drain() final;
@@ -42,6 +48,9 @@ class Http1Session : public Session {
   // head() is a request, its body can be read from stream(). Answers it and returns whether the
   // connection may be used again.
   virtual Task<bool> ServeRequest() = 0;
+
+  // A handshake has ended: see Stream::AcceptTls(); stream() tells more.
+  virtual void OnHandshake(const absl::Status& /*status*/) {}
 
   // A request that can not be read is answered: appends more fields, each line with its CRLF.
   virtual void AppendRefusalFields(std::string* /*fields*/) {}
@@ -65,10 +74,12 @@ class Http1Session : public Session {
   [[nodiscard]] bool draining() const { return draining_; }
 
  private:
+  Task<bool> Secure();
   Task<bool> NextRequest();
   Task<void> Refuse(const HeadProblem& problem);
 
   const Http1Limits* limits_;
+  std::shared_ptr<const TlsServerContext> tls_;  // until the handshake is done
   Http1Stream stream_;
   tcp::endpoint peer_;
   RequestHead head_;

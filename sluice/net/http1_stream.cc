@@ -93,8 +93,8 @@ Task<bool> Http1Stream::SkipBody(std::size_t max_bytes, Duration time) {
 }
 
 Task<void> Http1Stream::CloseGently(Duration patience) {
-  EndWriting();
   Set(patience);
+  co_await EndWriting();
   std::size_t size = 0;
   do {
     EndHead();

@@ -1,6 +1,10 @@
 // One TCP connection of a loop, with a deadline. Reads wait; writes try at once and wait only when
 // the peer is slow, so that an answer usually costs one system call.
 //
+// The bytes may go through TLS, after AcceptTls() or ConnectTls(): nothing else changes for whoever
+// reads and writes. Up to three small parts of a Write() leave as one record. A connection that
+// does not speak TLS pays a branch for it.
+//
 // When the deadline passes, or Abort() is called, whatever waits ends as if the peer had gone, and
 // so does everything after it; timed_out() tells which it was.
 #pragma once
@@ -10,16 +14,24 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <coroutine>
 #include <cstddef>
+#include <memory>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "sluice/base/time.h"
 #include "sluice/net/address.h"
 #include "sluice/net/await.h"
 #include "sluice/net/event_loops.h"
 #include "sluice/net/read_buffer.h"
 #include "sluice/net/task.h"
+#include "sluice/net/tls_context.h"
+#include "sluice/net/tls_peer.h"
 
 namespace sluice::net {
+
+namespace internal {
+class TlsSession;
+}
 
 using Socket = asio::basic_stream_socket<tcp, Executor>;
 
@@ -28,14 +40,31 @@ class Stream : public Deadline {
   // Takes over a connected socket, or one that Connect() will connect. Sets TCP_NODELAY: heads and
   // bodies leave together anyway.
   Stream(EventLoop& loop, Socket socket);
+  // Over TLS the peer is told that it ends, if that needs no waiting, and unless something is
+  // missing: after Abort(), BreakOff() or a Write() that failed it is not.
+  ~Stream() override;
 
   [[nodiscard]] EventLoop& loop() { return loop_; }
   [[nodiscard]] Socket& socket() { return socket_; }
   [[nodiscard]] bool timed_out() const { return timed_out_; }
-  // The peer has said, in order, that nothing more will come.
+  // The peer has said, in order, that nothing more will come. Over TLS it must say so itself: an
+  // end of the connection alone may be somebody's who cuts off the rest.
   [[nodiscard]] bool ended() const { return ended_ && !aborted_; }
 
   Task<bool> Connect(tcp::endpoint endpoint);
+
+  // The handshake, under the deadline that is set; before anything is read or written. When it
+  // fails the stream is a plain one as before, and good for nothing but saying so.
+  //   kCancelled           the client left, or was cut off, before it had said anything
+  //   kDeadlineExceeded    it took too long
+  //   kFailedPrecondition  the server is not who it should be: why, in OpenSSL's words
+  //   kUnimplemented       the client speaks HTTP without TLS
+  //   kUnavailable         anything else: the peer left, or there is no common ground
+  Task<absl::Status> AcceptTls(const TlsServerContext& context);
+  Task<absl::Status> ConnectTls(std::shared_ptr<TlsPeer> peer);
+  [[nodiscard]] bool secure() const { return tls_ != nullptr; }
+  // By a ticket of a connection before.
+  [[nodiscard]] bool resumed() const;
 
   class ReadAwaiter;
   // Waits for bytes and appends them to `buffer`, growing it up to `max_capacity`. 0: the peer
@@ -48,7 +77,8 @@ class Stream : public Deadline {
                    std::string_view third = {});
 
   // Whether bytes, or the end of the connection, can be read at once. For a connection that lies
-  // idle: true means that the peer closed it, or said what nobody asked.
+  // idle: true means that the peer closed it, or said what nobody asked. What TLS says to itself
+  // does not count. During a handshake: whether the peer has begun with it.
   [[nodiscard]] bool Readable();
 
   // Ends reading and writing in both directions, now. The socket stays open until destroyed.
@@ -57,8 +87,11 @@ class Stream : public Deadline {
   // Ends what waits now as if the peer had gone. Bytes that have come in are still given out.
   void CancelWait();
 
-  // Says that nothing more will be written. The peer may still send.
-  void EndWriting();
+  // Says that nothing more will be written. The peer may still send. Waits only for TLS, and then
+  // only where the peer is slow.
+  Task<void> EndWriting();
+  // The same without a word of TLS, at once: the peer sees that something is missing.
+  void BreakOff();
 
  protected:
   void OnDeadline() override;
@@ -76,12 +109,20 @@ class Stream : public Deadline {
   };
 
  private:
+  Task<bool> WritePlain(std::string_view first, std::string_view second, std::string_view third);
+  Task<bool> WriteTls(std::string_view first, std::string_view second, std::string_view third);
+  Task<absl::Status> Handshake();
+  Task<bool> WaitFor(Socket::wait_type what);
+  [[nodiscard]] bool ReadableTls();
+
   EventLoop& loop_;
   Socket socket_;
   bool timed_out_ = false;
   bool deadline_is_soft_ = false;
   bool aborted_ = false;
   bool ended_ = false;
+  bool reading_ = false;                       // somebody waits in Read(); kept for TLS alone
+  std::unique_ptr<internal::TlsSession> tls_;  // null: plain
 };
 
 class Stream::ReadAwaiter {
@@ -89,9 +130,15 @@ class Stream::ReadAwaiter {
   ReadAwaiter(Stream& stream, ReadBuffer& buffer, std::size_t max_capacity)
       : stream_(stream), buffer_(buffer), room_(buffer.Room(max_capacity)) {}
 
-  bool await_ready() const noexcept { return room_.empty(); }
+  bool await_ready() {
+    if (stream_.tls_) [[unlikely]]
+      return room_.empty() || ReadyTls();
+    return room_.empty();
+  }
   void await_suspend(std::coroutine_handle<> waiter) {
     waiter_ = waiter;
+    if (stream_.tls_) [[unlikely]]
+      return WaitTls();
     stream_.socket_.async_read_some(asio::buffer(room_.data(), room_.size()), Done{this});
   }
   std::size_t await_resume() {
@@ -108,11 +155,22 @@ class Stream::ReadAwaiter {
       self->waiter_.resume();
     }
   };
+  struct Tried {
+    ReadAwaiter* self;
+    void operator()(const error_code& error) const { self->OnTls(error); }
+  };
+
+  // TLS: first what needs no waiting, then wait for the socket and try again.
+  bool ReadyTls();
+  bool TryTls();
+  void WaitTls();
+  void OnTls(const error_code& error);
 
   Stream& stream_;
   ReadBuffer& buffer_;
   std::span<char> room_;
   std::size_t size_ = 0;
+  Socket::wait_type wait_ = Socket::wait_read;  // for TLS
   std::coroutine_handle<> waiter_;
 };
 

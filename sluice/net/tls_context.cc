@@ -9,6 +9,7 @@
 #include "sluice/base/ascii.h"
 #include "sluice/net/internal/openssl.h"
 #include "sluice/net/internal/pem.h"
+#include "sluice/net/internal/tls_session.h"
 
 namespace sluice::net {
 namespace {
@@ -29,6 +30,8 @@ SslCtxPtr MakeContext(const SSL_METHOD* method, TlsVersion min_version) {
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);
+  // One system call a record instead of two, and it is known when the socket has no more.
+  SSL_CTX_set_read_ahead(context.get(), 1);
   return context;
 }
 
@@ -136,6 +139,9 @@ absl::StatusOr<std::shared_ptr<const TlsClientContext>> TlsClientContext::Load(
   context->server_name_ = options.server_name;
   SSL_CTX* handle = context->handle_;
   SSL_CTX_set_verify(handle, options.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
+  // Tickets go to whoever connects (tls_peer.h): OpenSSL's own cache would be shared by all loops.
+  SSL_CTX_set_session_cache_mode(handle, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+  SSL_CTX_sess_set_new_cb(handle, &internal::TlsSession::OnTicket);
   SSL_CTX_set_alpn_protos(handle, kHttp1.data(), kHttp1.size());
   if (!options.ca_file.empty()) {
     if (absl::Status status = TrustOnly(handle, options.ca_file); !status.ok()) return status;

@@ -89,9 +89,13 @@ bool RawClient::Drip(std::string_view piece) {
   return true;
 }
 
+ssize_t RawClient::Receive(std::span<char> room) {
+  return ::recv(socket_, room.data(), room.size(), 0);
+}
+
 bool RawClient::ReadSome() {
   std::array<char, 16384> bytes;
-  const ssize_t got = ::recv(socket_, bytes.data(), bytes.size(), 0);
+  const ssize_t got = Receive(bytes);
   if (got < 0) {
     failed_ = true;
     if (errno == EAGAIN) ADD_FAILURE() << "nothing came for 20 s; before: " << unread_;

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -29,10 +30,10 @@ class RawClient {
   explicit RawClient(int connected_socket) : socket_(connected_socket) { SetTimeout(); }
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;
-  ~RawClient() { Close(); }
+  virtual ~RawClient() { Close(); }
 
   // False when the peer does not take it all any more.
-  bool Send(std::string_view bytes);
+  virtual bool Send(std::string_view bytes);
   // The next answer, interim ones (1xx) too. `to_head`: no body follows.
   RawResponse ReadResponse(bool to_head = false);
   // Send() and ReadResponse().
@@ -50,12 +51,16 @@ class RawClient {
   // Nothing comes any more, and no reset either.
   bool Ended();
 
-  void EndWriting() { ::shutdown(socket_, SHUT_WR); }
+  virtual void EndWriting() { ::shutdown(socket_, SHUT_WR); }
   void Close();
   // Closes so that the peer sees a reset.
   void Reset();
   // Shrinks the receive buffer, for a reader that is slow.
   [[nodiscard]] int socket() const { return socket_; }
+
+ protected:
+  // As recv(2).
+  virtual ssize_t Receive(std::span<char> room);
 
  private:
   void SetTimeout() const;

@@ -52,14 +52,15 @@ Task<void> GatewaySession::Carry(Http1Stream& from, Http1Stream& to) {
     }
     buffer.Clear();
   }
-  if (from.ended() || to_client) to.EndWriting();
   if (!from.ended()) {
     // Broken off. The client's last bytes from us may still be on their way, so that its
     // connection is closed and not torn down; the other direction must not wait for it.
+    if (to_client) to.BreakOff();
     upstream_->Abort();
     stream().CancelWait();
     co_return;
   }
+  co_await to.EndWriting();
   tunnel_patience_ = std::min(tunnel_patience_, options().response_timeout);
   tunnel_alarm_.Set(tunnel_patience_);
 }

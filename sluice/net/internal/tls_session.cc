@@ -1,0 +1,206 @@
+#include "sluice/net/internal/tls_session.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "sluice/base/ascii.h"
+#include "sluice/base/ip.h"
+
+namespace sluice::net::internal {
+
+// The BIO between OpenSSL and the socket. Its data is the session.
+struct TlsSession::Socket {
+  static int Read(BIO* bio, char* out, int size) {
+    auto& self = *static_cast<TlsSession*>(BIO_get_data(bio));
+    BIO_clear_retry_flags(bio);
+    ssize_t got = 0;
+    do {
+      got = ::recv(self.socket_, out, static_cast<std::size_t>(size), MSG_DONTWAIT);
+    } while (got < 0 && errno == EINTR);
+    self.drained_ = got < size;
+    // A record of a handshake begins with a 22, a request with the letters of its method.
+    if (got > 0 && !std::exchange(self.begun_, true)) self.hears_http_ = IsLetter(*out);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) BIO_set_retry_read(bio);
+    return static_cast<int>(got);
+  }
+
+  static int Write(BIO* bio, const char* bytes, int size) {
+    const auto& self = *static_cast<TlsSession*>(BIO_get_data(bio));
+    BIO_clear_retry_flags(bio);
+    ssize_t sent = 0;
+    do {
+      sent =
+          ::send(self.socket_, bytes, static_cast<std::size_t>(size), MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (sent < 0 && errno == EINTR);
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) BIO_set_retry_write(bio);
+    return static_cast<int>(sent);
+  }
+
+  static long Control(BIO* /*bio*/, int command, long /*number*/, void* /*pointer*/) {
+    return command == BIO_CTRL_FLUSH ? 1 : 0;  // nothing is held back
+  }
+
+  static const BIO_METHOD* Method() {
+    static const BIO_METHOD* const kMethod = [] {
+      BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
+      BIO_meth_set_read(made, &Read);
+      BIO_meth_set_write(made, &Write);
+      BIO_meth_set_ctrl(made, &Control);
+      return made;
+    }();
+    return kMethod;
+  }
+};
+
+TlsSession::TlsSession(const TlsServerContext& context, int socket) : socket_(socket) {
+  Attach(context.handle());
+  SSL_set_accept_state(ssl_.get());
+}
+
+TlsSession::TlsSession(std::shared_ptr<TlsPeer> peer, int socket)
+    : peer_(std::move(peer)), socket_(socket) {
+  Attach(peer_->context().handle());
+  const std::string& server_name = peer_->server_name();
+  SSL* ssl = ssl_.get();
+  SSL_set_connect_state(ssl);
+  if (IpAddress::Parse(server_name)) {
+    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), server_name.c_str());
+  } else {
+    SSL_set_tlsext_host_name(ssl, server_name.c_str());
+    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    SSL_set1_host(ssl, server_name.c_str());
+  }
+  if (peer_->ticket() != nullptr) SSL_set_session(ssl, peer_->ticket());
+}
+
+TlsSession::~TlsSession() {
+  // Else OpenSSL takes the session for a broken one, and the ticket of it is worth nothing.
+  if (peer_) SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+}
+
+void TlsSession::Attach(SSL_CTX* context) {
+  ssl_.reset(SSL_new(context));
+  BIO* bio = BIO_new(Socket::Method());
+  // Without memory the process ends here, as it does in operator new.
+  if (!ssl_ || bio == nullptr) std::abort();
+  BIO_set_data(bio, this);
+  BIO_set_init(bio, 1);
+  SSL_set_bio(ssl_.get(), bio, bio);
+  SSL_set_app_data(ssl_.get(), this);
+}
+
+int TlsSession::OnTicket(SSL* ssl, SSL_SESSION* ticket) {
+  const auto& self = *static_cast<TlsSession*>(SSL_get_app_data(ssl));
+  self.peer_->Keep(ticket);
+  return 1;  // it is ours now
+}
+
+TlsSession::Step TlsSession::Handshake() {
+  ERR_clear_error();
+  const int result = SSL_do_handshake(ssl_.get());
+  if (result == 1) {
+    established_ = true;
+    return Step::kDone;
+  }
+  Step step = StepOf(result);
+  if (step == Step::kEnded) step = Step::kBroken;
+  if (step == Step::kBroken && peer_) peer_->Keep(nullptr);  // a ticket may have been the reason
+  return step;
+}
+
+TlsSession::Moved TlsSession::Read(std::span<char> room) {
+  std::size_t size = 0;
+  while (reading_ == Step::kDone && size < room.size()) {
+    if (size > 0 && drained_ && SSL_has_pending(ssl_.get()) == 0) break;
+    std::size_t got = 0;
+    ERR_clear_error();
+    const int result = SSL_read_ex(ssl_.get(), room.data() + size, room.size() - size, &got);
+    size += got;
+    if (result == 1) continue;
+    const Step step = StepOf(result);
+    if (step == Step::kEnded || step == Step::kBroken) {
+      reading_ = step;
+    } else if (size == 0) {
+      return {step};
+    } else {
+      break;
+    }
+  }
+  if (size > 0) return {Step::kDone, size};
+  return {reading_};
+}
+
+TlsSession::Moved TlsSession::Write(std::string_view bytes) {
+  if (!writable_) return {Step::kBroken};
+  std::size_t sent = 0;
+  ERR_clear_error();
+  const int result =
+      SSL_write_ex(ssl_.get(), bytes.data(), std::min(bytes.size(), kRecordBytes), &sent);
+  if (result == 1) return {Step::kDone, sent};
+  const Step step = StepOf(result);
+  if (step == Step::kBroken) writable_ = false;
+  return {step};
+}
+
+bool TlsSession::Peek() {
+  if (reading_ != Step::kDone) return true;
+  char byte = 0;
+  std::size_t got = 0;
+  ERR_clear_error();
+  const int result = SSL_peek_ex(ssl_.get(), &byte, 1, &got);
+  if (result == 1) return true;
+  const Step step = StepOf(result);
+  if (step != Step::kEnded && step != Step::kBroken) return false;
+  reading_ = step;
+  return true;
+}
+
+TlsSession::Step TlsSession::End() {
+  if (!established_ || !writable_) return Step::kBroken;
+  ERR_clear_error();
+  const int result = SSL_shutdown(ssl_.get());
+  if (result >= 0) return Step::kDone;  // 0: the peer has not said the same yet
+  return StepOf(result);
+}
+
+bool TlsSession::pending() const {
+  return reading_ != Step::kDone || SSL_has_pending(ssl_.get()) == 1;
+}
+
+TlsSession::Step TlsSession::StepOf(int result) {
+  const int error = SSL_get_error(ssl_.get(), result);
+  switch (error) {
+    case SSL_ERROR_WANT_READ:
+      return Step::kWantRead;
+    case SSL_ERROR_WANT_WRITE:
+      return Step::kWantWrite;
+    case SSL_ERROR_ZERO_RETURN:
+      return Step::kEnded;
+    default:
+      Explain(error);
+      return Step::kBroken;
+  }
+}
+
+void TlsSession::Explain(int error) {
+  // After one of these nothing may be said any more.
+  if (error == SSL_ERROR_SSL) writable_ = false;
+  if (!why_.empty()) return;
+  const long verified = SSL_get_verify_result(ssl_.get());
+  const bool asked = peer_ && SSL_get_verify_mode(ssl_.get()) != SSL_VERIFY_NONE;
+  if (asked && !established_ && verified != X509_V_OK) {
+    unverified_ = true;
+    why_ = X509_verify_cert_error_string(verified);
+  } else if (error == SSL_ERROR_SSL) {
+    why_ = TakeError();
+  } else {
+    why_ = "the peer ended the connection without a word";
+  }
+  ERR_clear_error();
+}
+
+}  // namespace sluice::net::internal
