@@ -93,6 +93,12 @@ void WriteGatewayMetrics(const gateway::Gateway::Counters& counters, std::string
                 counters.retries);
   writer.Single("sluice_gateway_client_left_total", "counter",
                 "Clients that left before their answer ended.", counters.client_left);
+  writer.Family("sluice_gateway_tls_handshakes_total", "counter",
+                "TLS handshakes with clients, by whether a ticket spared the most of it.");
+  writer.Sample({{"resumed", "false"}}, counters.tls_full);
+  writer.Sample({{"resumed", "true"}}, counters.tls_resumed);
+  writer.Single("sluice_gateway_tls_failures_total", "counter",
+                "TLS handshakes that clients began and that failed.", counters.tls_failures);
   writer.Single("sluice_gateway_connections", "gauge", "Connections of clients, open now.",
                 counters.connections);
   writer.Family("sluice_upstream_requests_total", "counter", "Requests that were sent to it.");

@@ -57,6 +57,8 @@ class TlsClient final : public RawClient {
   [[nodiscard]] std::string asked_name() const;  // of a server: what its client asked for
   [[nodiscard]] int version() const;
   [[nodiscard]] bool resumed() const;
+  // Records with content that have come so far; in TLS 1.3 also those with tickets.
+  [[nodiscard]] int records() const { return records_; }
   // Tickets that have come so far. The next client may begin with the last of them.
   [[nodiscard]] int tickets() const { return tickets_; }
   void Resume(const TlsClient& before);
@@ -70,6 +72,8 @@ class TlsClient final : public RawClient {
   bool Flush();
   bool Feed();
   bool Advance(int result);
+  static void OnMessage(int write, int version, int type, const void* bytes, std::size_t size,
+                        SSL* ssl, void* self);
   static int OnTicket(SSL* ssl, ssl_session_st* ticket);
 
   TlsOptions options_;
@@ -77,6 +81,7 @@ class TlsClient final : public RawClient {
   SSL* ssl_ = nullptr;
   ssl_session_st* ticket_ = nullptr;
   int tickets_ = 0;
+  int records_ = 0;
   std::string why_;
 };
 

@@ -185,6 +185,9 @@ Gateway::Counters Gateway::counters() const {
     parts->counters.books.AddTo(sum.books);
     sum.upstream_errors += parts->counters.upstream_errors.load(std::memory_order_relaxed);
     sum.retries += parts->counters.retries.load(std::memory_order_relaxed);
+    sum.tls_full += parts->counters.tls_full.load(std::memory_order_relaxed);
+    sum.tls_resumed += parts->counters.tls_resumed.load(std::memory_order_relaxed);
+    sum.tls_failures += parts->counters.tls_failures.load(std::memory_order_relaxed);
     sum.client_left += parts->counters.client_left.load(std::memory_order_relaxed);
   }
   {
@@ -196,6 +199,11 @@ Gateway::Counters Gateway::counters() const {
   sum.requests = sum.books.admitted + sum.books.denied;
   if (server_) sum.connections = server_->connections();
   return sum;
+}
+
+void Gateway::ReplaceTls(std::shared_ptr<const net::TlsServerContext> tls) {
+  assert(tls);
+  loops_.OnEach([&](net::EventLoop& loop) { parts_[loop.index()]->tls = tls; });
 }
 
 void Gateway::Drain(Duration limit) {

@@ -48,6 +48,11 @@ class Gateway {
     std::uint64_t retries = 0;
     std::uint64_t client_left = 0;
     std::uint64_t connections = 0;  // of clients, open now
+    // Handshakes with clients: whole ones, resumed ones, and those that came to nothing after the
+    // client had begun.
+    std::uint64_t tls_full = 0;
+    std::uint64_t tls_resumed = 0;
+    std::uint64_t tls_failures = 0;
     std::vector<UpstreamCounts> upstreams;
   };
 
@@ -68,11 +73,15 @@ class Gateway {
   // Prepare() looks up the names of upstreams that are not in force, and changes nothing; errors:
   // as the resolver. Use() puts the settings in force, and cannot fail: requests under way end
   // under those that they met, the next on any connection meet the new ones. `listen`,
-  // `connections` and the number of loops stay as they are. Not from a loop's thread, one call at a
-  // time, not after Drain(); no Use() of another in between.
+  // `connections`, `tls` (ReplaceTls() is for that) and the number of loops stay as they are. Not
+  // from a loop's thread, one call at a time, not after Drain(); no Use() of another in between.
   struct Settings;
   [[nodiscard]] absl::StatusOr<Settings> Prepare(const GatewayOptions& options) const;
   void Use(Settings settings);
+
+  // Clients that connect from now on are shown this; connections that are open keep what they have.
+  // Only for a gateway that was started with a context; not from a loop's thread.
+  void ReplaceTls(std::shared_ptr<const net::TlsServerContext> tls);
 
   // Stops accepting, answers what was asked with `Connection: close`, for at most `limit`, then
   // breaks off what is left. Returns when no connection is open. Not from a loop's thread.

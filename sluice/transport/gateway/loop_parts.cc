@@ -13,6 +13,7 @@ GatewayOptions ShareOf(GatewayOptions options, std::size_t loop_count) {
   };
   options.upstream_connections = share(options.upstream_connections);
   options.idle_upstream_connections = share(options.idle_upstream_connections);
+  options.tls.reset();  // LoopParts has the one in force
   return options;
 }
 
@@ -34,7 +35,8 @@ LoopParts::LoopParts(net::EventLoop& its_loop, Limiter& limiter_to_ask, std::siz
     : loop(its_loop),
       loop_count(count_of_loops),
       limiter(limiter_to_ask),
-      places(its_loop, ShareOf(options, count_of_loops).upstream_connections) {
+      places(its_loop, ShareOf(options, count_of_loops).upstream_connections),
+      tls(options.tls) {
   Replace(options, std::move(upstreams));
 }
 

@@ -20,6 +20,7 @@
 #include "sluice/limiter/limiter.h"
 #include "sluice/net/event_loops.h"
 #include "sluice/net/http1_session.h"
+#include "sluice/net/tls_context.h"
 #include "sluice/transport/gateway/books.h"
 #include "sluice/transport/gateway/cors.h"
 #include "sluice/transport/gateway/options.h"
@@ -37,6 +38,9 @@ struct LoopCounters {
   std::atomic<std::uint64_t> upstream_errors = 0;  // answered 502, 503 or 504, or broken off
   std::atomic<std::uint64_t> retries = 0;          // on a fresh connection
   std::atomic<std::uint64_t> client_left = 0;      // before its answer ended
+  std::atomic<std::uint64_t> tls_full = 0;         // handshakes with a client
+  std::atomic<std::uint64_t> tls_resumed = 0;      // handshakes by a ticket
+  std::atomic<std::uint64_t> tls_failures = 0;     // handshakes that failed
 };
 
 // What a request is served under.
@@ -69,6 +73,7 @@ struct LoopParts {
   UpstreamPlaces places;
   TermsPtr terms;           // in force; never null
   net::Http1Limits limits;  // those of `terms`, for connections that wait for a request
+  std::shared_ptr<const net::TlsServerContext> tls;  // for new connections; null: plain
   RequestIds request_ids;
   LoopCounters counters;
 };

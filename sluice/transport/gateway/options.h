@@ -5,11 +5,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "sluice/base/time.h"
 #include "sluice/net/address.h"
+#include "sluice/net/tls_context.h"
 #include "sluice/transport/dialects.h"
 #include "sluice/transport/gateway/balancer.h"
 #include "sluice/transport/gateway/cors.h"
@@ -37,7 +39,8 @@ struct HealthCheckOptions {
 
 struct GatewayOptions {
   net::HostPort listen;
-  std::vector<UpstreamOptions> upstreams;  // 1 to Balancer::kMaxUpstreams of them
+  std::shared_ptr<const net::TlsServerContext> tls;  // towards the clients; null: plain HTTP
+  std::vector<UpstreamOptions> upstreams;            // 1 to Balancer::kMaxUpstreams of them
   Balancer::Options upstream_health;
   HealthCheckOptions health_check;
   // How often the names of upstreams are looked up again; > 0.

@@ -84,7 +84,7 @@ class GatewaySession::TermsScope {
 };
 
 GatewaySession::GatewaySession(net::EventLoop& loop, net::Socket socket, LoopParts& parts)
-    : Http1Session(loop, std::move(socket), parts.limits),
+    : Http1Session(loop, std::move(socket), parts.limits, parts.tls),
       parts_(parts),
       peer_address_(AddressOf(peer().address())),
       peer_text_(peer_address_.ToString()),
@@ -117,6 +117,15 @@ void GatewaySession::UnwatchClient() {
 void GatewaySession::RenewSlots() {
   parts_.limiter.Renew(outcome_);
   renew_alarm_.Set(renew_every_);
+}
+
+void GatewaySession::OnHandshake(const absl::Status& status) {
+  if (absl::IsCancelled(status)) return;  // a load balancer that looks whether the port is open
+  LoopCounters& counters = parts_.counters;
+  std::atomic<std::uint64_t>& count = !status.ok()         ? counters.tls_failures
+                                      : stream().resumed() ? counters.tls_resumed
+                                                           : counters.tls_full;
+  count.fetch_add(1, std::memory_order_relaxed);
 }
 
 Task<bool> GatewaySession::ServeRequest() {
@@ -154,7 +163,8 @@ void GatewaySession::ReadHop() {
   const ClientAddressOptions& options = parts_.limiter.rules()->rules().options().client_address;
   hop_ = {.peer = peer_text_,
           .trusted = IsTrustedProxy(options, peer_address_),
-          .chain = options.header};
+          .chain = options.header,
+          .scheme = stream().secure() ? "https" : "http"};
   request_id_.assign(KeptRequestId(head(), hop_.trusted));
   if (request_id_.empty()) parts_.request_ids.Append(&request_id_);
   hop_.request_id = request_id_;

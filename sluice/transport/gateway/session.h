@@ -68,6 +68,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   [[nodiscard]] const GatewayOptions& options() const { return terms_->options; }
   [[nodiscard]] UpstreamGroup& upstreams() const { return *terms_->upstreams; }
 
+  void OnHandshake(const absl::Status& status) override;
   net::Task<bool> ServeRequest() override;
   void AppendRefusalFields(std::string* fields) override;
   void ReadHop();
