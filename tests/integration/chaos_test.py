@@ -30,7 +30,7 @@ SETTINGS = """
 threads: 2
 gateway:
   listen: "127.0.0.1:0"
-  upstream: {upstreams}
+  upstream: {upstreams}{checks}
   upstream_health: {{ failures: 3, rest: 200ms }}
   connect_timeout: 500ms
   response_timeout: 1500ms
@@ -57,8 +57,8 @@ BUCKET_KEYS = QUEUE_KEYS = 8
 
 
 def calm_settings(ports):
-    return SETTINGS.format(upstreams=json.dumps([f"http://127.0.0.1:{port}" for port in ports]), idle="2s", level="info", all=400,
-                           rate=100_000, more="")
+    return SETTINGS.format(upstreams=json.dumps([f"http://127.0.0.1:{port}" for port in ports]), checks="", idle="2s", level="info",
+                           all=400, rate=100_000, more="")
 
 
 def chaos_settings(ports, rng):
@@ -68,8 +68,10 @@ def chaos_settings(ports, rng):
         more += "\n  - { name: broken, key: nobody"
     used = rng.choice((ports, ports, ports[:1], ports[1:]))
     upstreams = [{"url": f"http://127.0.0.1:{port}", "weight": rng.randint(1, 3)} for port in used]
-    return SETTINGS.format(upstreams=json.dumps(upstreams), idle=rng.choice(("1s", "2s")), level=rng.choice(("info", "warning")),
-                           all=rng.choice((200, 250, 400)), rate=rng.choice((100_000, 200_000)), more=more)
+    checks = rng.choice(("", "\n  health_check: { path: /alive, every: 200ms, timeout: 200ms }"))
+    return SETTINGS.format(upstreams=json.dumps(upstreams), checks=checks, idle=rng.choice(("1s", "2s")),
+                           level=rng.choice(("info", "warning")), all=rng.choice((200, 250, 400)),
+                           rate=rng.choice((100_000, 200_000)), more=more)
 
 
 class Upstream:

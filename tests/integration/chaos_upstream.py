@@ -64,6 +64,9 @@ class Upstream:
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin1")
+                if head.startswith("GET /alive "):  # a health check, no client's request
+                    await self.answer(writer, "", b"yes\n")
+                    continue
                 number = re.search(r"(?i)\r\nx-chaos: (\S+)\r\n", head).group(1)
                 os.write(self.log, f"{number}\n".encode())
                 does = getattr(self, head.split()[1].split("/")[2])
