@@ -67,6 +67,13 @@ absl::Status TrustOnly(SSL_CTX* context, const std::string& ca_file) {
   return absl::OkStatus();
 }
 
+TlsServerContext::Certificate Described(const std::string& file, X509& certificate) {
+  return {.file = file,
+          .names = internal::NamesOf(certificate),
+          .not_before = internal::TimeOf(X509_get0_notBefore(&certificate)),
+          .not_after = internal::TimeOf(X509_get0_notAfter(&certificate))};
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const TlsServerContext>> TlsServerContext::Load(
@@ -92,11 +99,7 @@ absl::Status TlsServerContext::Add(const Pair& pair, TlsVersion min_version) {
   SSL_CTX_set_tlsext_servername_callback(context.get(), &TlsServerContext::OnName);
   SSL_CTX_set_tlsext_servername_arg(context.get(), this);
   SSL_CTX_set_alpn_select_cb(context.get(), &ChooseProtocol, nullptr);
-  X509& leaf = *chain->front();
-  certificates_.push_back({.file = pair.certificate_file,
-                           .names = internal::NamesOf(leaf),
-                           .not_before = internal::TimeOf(X509_get0_notBefore(&leaf)),
-                           .not_after = internal::TimeOf(X509_get0_notAfter(&leaf))});
+  certificates_.push_back(Described(pair.certificate_file, *chain->front()));
   handles_.push_back(context.release());
   return absl::OkStatus();
 }
@@ -154,6 +157,7 @@ absl::StatusOr<std::shared_ptr<const TlsClientContext>> TlsClientContext::Load(
   const absl::Status status =
       internal::UsePair(handle, *chain, options.certificate_file, options.key_file);
   if (!status.ok()) return status;
+  context->certificate_ = Described(options.certificate_file, *chain->front());
   return context;
 }
 

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -97,6 +98,10 @@ class TlsClientContext {
 
   [[nodiscard]] bool verifies() const { return verifies_; }
   [[nodiscard]] const std::string& server_name() const { return server_name_; }
+  // The one that we show, the first of its file; nothing when we have none.
+  [[nodiscard]] const std::optional<TlsServerContext::Certificate>& certificate() const {
+    return certificate_;
+  }
 
   // OpenSSL's side of it, for a handshake.
   [[nodiscard]] SSL_CTX* handle() const { return handle_; }
@@ -107,6 +112,7 @@ class TlsClientContext {
   SSL_CTX* handle_ = nullptr;  // owned
   bool verifies_ = true;
   std::string server_name_;
+  std::optional<TlsServerContext::Certificate> certificate_;
 };
 
 }  // namespace sluice::net
