@@ -31,11 +31,38 @@ struct CorsSettings {
   friend bool operator==(const CorsSettings&, const CorsSettings&) = default;
 };
 
+// PEM files: a certificate, with those that signed it behind it, and its key.
+struct CertificateSettings {
+  std::string certificate;
+  std::string key;
+  friend bool operator==(const CertificateSettings&, const CertificateSettings&) = default;
+};
+
+enum class TlsVersion : std::uint8_t { k12, k13 };
+inline constexpr std::size_t kMaxCertificates = 256;
+
+// `tls`: how the gateway shows itself to clients.
+struct TlsSettings {
+  std::vector<CertificateSettings> certificates;  // 1 to kMaxCertificates; the first is the default
+  TlsVersion min_version = TlsVersion::k12;
+  friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
+};
+
+// `upstream_tls`: how it speaks to `https` upstreams.
+struct UpstreamTlsSettings {
+  std::string ca;           // PEM; empty: the system's authorities
+  std::string server_name;  // empty: the host of each upstream
+  bool verify = true;
+  std::optional<CertificateSettings> own;  // shown to upstreams that ask for one
+  friend bool operator==(const UpstreamTlsSettings&, const UpstreamTlsSettings&) = default;
+};
+
 inline constexpr std::size_t kMaxUpstreams = 64;
 
-// One of `gateway.upstream`: `http://HOST[:PORT]`.
+// One of `gateway.upstream`: `http://HOST[:PORT]` or `https://HOST[:PORT]`.
 struct UpstreamSettings {
   Endpoint address;
+  bool https = false;
   std::uint32_t weight = 1;
   friend bool operator==(const UpstreamSettings&, const UpstreamSettings&) = default;
 };
@@ -61,7 +88,9 @@ struct HealthCheckSettings {
 
 struct GatewaySettings {
   Endpoint listen;
+  std::optional<TlsSettings> tls;  // nothing: plain HTTP
   std::vector<UpstreamSettings> upstreams;
+  UpstreamTlsSettings upstream_tls;
   UpstreamHealthSettings upstream_health;
   HealthCheckSettings health_check;
   Duration resolve_every = std::chrono::seconds{30};  // names of upstreams

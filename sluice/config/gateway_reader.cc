@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "sluice/base/ascii.h"
 #include "sluice/config/cors.h"
 #include "sluice/config/endpoint_reader.h"
+#include "sluice/config/tls_reader.h"
 #include "sluice/config/upgrades.h"
 
 namespace sluice::config {
@@ -21,30 +23,31 @@ using namespace std::chrono_literals;
 constexpr Duration kLongest = 24h;  // of a timeout
 
 // `http://HOST[:PORT]`, with nothing after it: requests keep their own path.
-void ReadUpstreamUrl(const Value& url, Endpoint& endpoint) {
+void ReadUpstreamUrl(const Value& url, UpstreamSettings& upstream) {
   const auto text = url.Text();
   if (!text) return;
-  if (text->starts_with("https://")) {
+  constexpr std::string_view kHttp = "http://";
+  constexpr std::string_view kHttps = "https://";
+  upstream.https = text->starts_with(kHttps);
+  if (upstream.https) {
     url.Complain("with `https` is known, but not in this version", "write an `http://` URL");
     return;
   }
-  constexpr std::string_view kScheme = "http://";
-  std::string_view rest = *text;
-  if (!rest.starts_with(kScheme)) {
+  if (!text->starts_with(kHttp)) {
     url.Complain(fmt::format("must be a URL, got {}", Quoted(*text)),
                  "write for example `http://127.0.0.1:9000`");
     return;
   }
-  rest.remove_prefix(kScheme.size());
+  std::string_view rest = text->substr((upstream.https ? kHttps : kHttp).size());
   if (rest.ends_with('/')) rest.remove_suffix(1);
   if (rest.find_first_of("/?#") != rest.npos) {
     url.Complain(fmt::format("must end after the port, got {}", Quoted(*text)),
                  "requests keep their own path");
     return;
   }
-  const auto parsed = ParseEndpoint(rest, 80);
+  const auto parsed = ParseEndpoint(rest, upstream.https ? 443 : 80);
   if (parsed && parsed->port != 0) {
-    endpoint = *parsed;
+    upstream.address = *parsed;
   } else if (PortIsTooLarge(rest) || (parsed && parsed->port == 0)) {
     url.Complain(fmt::format("must have a port from 1 to 65535, got {}", Quoted(*text)));
   } else {
@@ -57,13 +60,13 @@ void ReadUpstreamUrl(const Value& url, Endpoint& endpoint) {
 UpstreamSettings ReadUpstream(const Value& item) {
   UpstreamSettings upstream;
   if (item.node().kind != NodeKind::kMap) {
-    ReadUpstreamUrl(item, upstream.address);
+    ReadUpstreamUrl(item, upstream);
     return upstream;
   }
   Fields fields(item.node(), "`upstream`", item.diagnostics());
   if (const auto url =
           fields.Require("url", "write where requests go: `url: http://10.0.0.1:9000`")) {
-    ReadUpstreamUrl(*url, upstream.address);
+    ReadUpstreamUrl(*url, upstream);
   }
   if (const auto weight = fields.Take("weight")) {
     upstream.weight = static_cast<std::uint32_t>(weight->Integer(1, 1000).value_or(1));
@@ -181,11 +184,12 @@ void ReadTimeout(Fields& fields, std::string_view name, Duration min, Duration& 
 
 }  // namespace
 
-void ReadGateway(const Value& value, Config& config) {
+void ReadGateway(const Value& value, const std::string& base_dir, Config& config) {
   GatewaySettings gateway;
   Fields fields(value.node(), "`gateway`", value.diagnostics());
   ReadListen(fields, gateway.listen);
   ReadUpstreams(fields, gateway);
+  if (const auto tls = fields.Take("tls")) gateway.tls = ReadTls(*tls, base_dir);
   if (const auto path = fields.Take("health_path")) ReadHealthPath(*path, gateway.health_path);
   if (const auto health = fields.Take("upstream_health")) {
     ReadUpstreamHealth(*health, gateway.upstream_health);
@@ -205,7 +209,7 @@ void ReadGateway(const Value& value, Config& config) {
   ReadTimeout(fields, "drain", 0ms, gateway.drain);
   if (const auto upgrades = fields.Take("upgrades")) gateway.upgrades = ReadUpgrades(*upgrades);
   if (const auto cors = fields.Take("cors")) gateway.cors = ReadCors(*cors);
-  fields.Later({"tls"});
+  fields.Later({"upstream_tls"});
   fields.Finish();
   config.gateway = std::move(gateway);
 }

@@ -8,12 +8,17 @@
 #include <fstream>
 
 namespace sluice::config {
+namespace {
+
+constexpr std::string_view kNotAllowed = "let the user that Sluice runs as read it";
+
+}  // namespace
 
 std::optional<std::string> ReadFile(const std::string& path, std::size_t max_bytes,
                                     std::optional<Location> named_at, Diagnostics& diagnostics) {
-  const auto complain = [&](const std::string& why) {
+  const auto complain = [&](const std::string& why, std::string_view hint = "") {
     if (named_at) {
-      diagnostics.Error(*named_at, fmt::format("{} cannot be read: {}", Quoted(path), why));
+      diagnostics.Error(*named_at, fmt::format("{} cannot be read: {}", Quoted(path), why), hint);
     } else {
       diagnostics.Error({diagnostics.AddFile(path, ""), 0, 0}, "cannot be read: " + why);
     }
@@ -23,7 +28,10 @@ std::optional<std::string> ReadFile(const std::string& path, std::size_t max_byt
   if (std::filesystem::is_directory(path, error)) return complain("it is a folder");
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return complain(std::strerror(errno == 0 ? EIO : errno));
+  if (!file) {
+    const int why = errno == 0 ? EIO : errno;
+    return complain(std::strerror(why), why == EACCES ? kNotAllowed : "");
+  }
   std::string bytes;
   char block[16 * 1024];
   while (bytes.size() <= max_bytes && (file.read(block, sizeof block), file.gcount() > 0)) {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -99,6 +100,9 @@ const std::map<std::string, Place>& Places() {
       {"/properties/gateway", {"gateway: { zzzzzz: 1 }\n", "`gateway` has "}},
       {"/properties/gateway/properties/cors",
        {"gateway: { cors: { zzzzzz: 1 } }\n", "`cors` has "}},
+      {"/properties/gateway/properties/tls", {"gateway: { tls: { zzzzzz: 1 } }\n", "`tls` has "}},
+      {"/$defs/certificate",
+       {"gateway: { tls: { certificates: [{ zzzzzz: 1 }] } }\n", "one of `certificates` has "}},
       {"/properties/gateway/properties/upstream_health",
        {"gateway: { upstream_health: { zzzzzz: 1 } }\n", "`upstream_health` has "}},
       {"/properties/gateway/properties/health_check",
@@ -151,6 +155,8 @@ TEST(SchemaTest, HasExactlyTheWordsThatTheParserTakes) {
        "identity: { ip: { header: zzzzzz } }\n"},
       {"/properties/gateway/properties/cors/properties/preflight",
        "gateway: { cors: { preflight: zzzzzz } }\n"},
+      {"/properties/gateway/properties/tls/properties/min_version",
+       "gateway: { tls: { min_version: zzzzzz } }\n"},
       {"/properties/log/properties/level", "log: { level: zzzzzz }\n"},
       {"/properties/log/properties/format", "log: { format: zzzzzz }\n"},
       {"/properties/headers/oneOf/0", "headers: zzzzzz\n"},
@@ -172,12 +178,38 @@ TEST(SchemaTest, HasExactlyTheWordsThatTheParserTakes) {
   EXPECT_EQ(enums.size(), texts.size());
 }
 
+// A copy of docs/examples in which there also are the certificates and keys that `pages` name,
+// tls/NAME.pem: they are not part of the repository, and the parser looks at no more than their
+// kind.
+std::string FolderOfExamples(const std::vector<std::string>& pages) {
+  namespace fs = std::filesystem;
+  const fs::path folder = ::testing::TempDir() + "sluice_schema_examples";
+  fs::remove_all(folder);
+  fs::copy(SLUICE_SOURCE_DIR "/docs/examples", folder);
+  const std::regex name(R"(\btls/[\w./-]+\.pem\b)");
+  for (const std::string& page : pages) {
+    for (std::sregex_iterator it(page.begin(), page.end(), name), end; it != end; ++it) {
+      const fs::path file = folder / it->str();
+      fs::create_directories(file.parent_path());
+      std::ofstream(file) << "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n";
+      fs::permissions(file, fs::perms::owner_read);
+    }
+  }
+  return folder.string();
+}
+
+// The examples in a folder as above.
 std::vector<std::string> ExampleFiles() {
   std::vector<std::string> files;
+  std::vector<std::string> texts;
   for (const auto& entry :
        std::filesystem::directory_iterator(SLUICE_SOURCE_DIR "/docs/examples")) {
-    if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
+    if (entry.path().extension() != ".yaml") continue;
+    files.push_back(entry.path().filename().string());
+    texts.push_back(ReadAll(entry.path().string()));
   }
+  const std::string folder = FolderOfExamples(texts);
+  for (std::string& file : files) file = folder + "/" + file;
   return files;
 }
 
@@ -234,6 +266,10 @@ TEST(SchemaTest, WhatTheSchemaRefusesTheParserRefuses) {
       {"rules: {}\n", false},
       {"gateway: { listen: 8080, upstream: http://a }\n", false},
       {"gateway: { listen: a:1, upstream: https://a }\n", false},
+      {"gateway: { listen: a:1, upstream: ftp://a }\n", false},
+      {"gateway: { listen: a:1, upstream: http://a, tls: {} }\n", false},
+      {"gateway: { listen: a:1, upstream: http://a, tls: { certificates: [] } }\n", false},
+      {"gateway: { listen: a:1, upstream: http://a, tls: { certificate: a.pem } }\n", false},
       {"gateway: { listen: \"[::]:1\", upstream: http://a, drain: 0 }\n", true},
       {"gateway: { listen: a:1 }\n", false},
       {"gateway: { listen: a:1, upstream: http://a, upgrades: [websocket, ssh] }\n", true},
@@ -303,14 +339,13 @@ TEST(ReferencePageTest, NamesEveryFieldAndEveryWord) {
 // Every block of YAML on the page is a file that loads.
 TEST(ReferencePageTest, ItsExamplesLoad) {
   const std::string page = ReadAll(SLUICE_SOURCE_DIR "/docs/configuration.md");
+  const std::string folder = FolderOfExamples({page});
   constexpr std::string_view kOpening = "```yaml\n";
   int blocks = 0;
   for (std::size_t at = 0; (at = page.find(kOpening, at)) != std::string::npos;) {
     at += kOpening.size();
     const std::string block = page.substr(at, page.find("```", at) - at);
-    EXPECT_EQ(LoadText("configuration.md", block, SLUICE_SOURCE_DIR "/docs/examples", 1)
-                  .diagnostics.Text(),
-              "");
+    EXPECT_EQ(LoadText("configuration.md", block, folder, 1).diagnostics.Text(), "");
     ++blocks;
   }
   EXPECT_GE(blocks, 8);

@@ -156,7 +156,7 @@ std::string PathFrom(const std::string& base_dir, std::string_view path) {
 }
 
 void ReadSettings(Fields& root, const std::string& base_dir, Config& config) {
-  if (const auto value = root.Take("gateway")) ReadGateway(*value, config);
+  if (const auto value = root.Take("gateway")) ReadGateway(*value, base_dir, config);
   if (const auto value = root.Take("admin")) ReadAdmin(*value, config);
   if (const auto value = root.Take("store")) ReadStore(*value, base_dir, config);
   if (const auto value = root.Take("limits")) ReadBounds(*value, config.bounds);

@@ -170,7 +170,7 @@ TEST(SettingsTest, SaysWhatIsWrongWithASetting) {
   upstream: https://backend
   idle_timeout: 0
   tls: {}
-admin: { listen: "::1:9464" }
+admin: { listen: "::1:9464", tls: {} }
 store: { memory: { max_keys: 0, snapshot_every: 1s }, redis: {} }
 limits: { header_bytes: 10, conections: 5 }
 log: { level: verbose, format: text }
@@ -185,9 +185,12 @@ apis: {}
             "3:13 `upstream` with `https` is known, but not in this version = write an `http://` "
             "URL\n"
             "4:17 `idle_timeout` must be at least 1ms, got 0\n"
-            "5:3 `tls` is known, but not in this version = leave it out\n"
+            "5:8 `tls` needs `certificate` = write `certificate: fullchain.pem` and `key: "
+            "privkey.pem`\n"
+            "5:8 `tls` needs `key` = write `certificate: fullchain.pem` and `key: privkey.pem`\n"
             "6:18 `listen` must be HOST:PORT, got `::1:9464` = write for example `127.0.0.1:8080` "
             "or `\"[::]:8080\"`\n"
+            "6:30 `tls` is known, but not in this version = leave it out\n"
             "7:30 `max_keys` must be at least 1, got 0\n"
             "7:49 `snapshot_every` means nothing without `snapshot`\n"
             "7:55 `redis` is known, but not in this version = leave it out\n"

@@ -4,7 +4,7 @@ namespace sluice {
 
 static_assert(config::kMaxUpstreams <= gateway::Balancer::kMaxUpstreams);
 
-gateway::GatewayOptions GatewayOptionsOf(const config::Config& config) {
+gateway::GatewayOptions GatewayOptionsOf(const config::Config& config, const TlsContexts& tls) {
   const config::GatewaySettings& settings = *config.gateway;
   gateway::GatewayOptions options;
   options.listen = {.host = settings.listen.host, .port = settings.listen.port};
@@ -13,6 +13,7 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config) {
         {.address = {.host = upstream.address.host, .port = upstream.address.port},
          .weight = upstream.weight});
   }
+  options.tls = tls.clients;
   options.health_path = settings.health_path;
   options.upstream_health = {.failures = settings.upstream_health.failures,
                              .rest = settings.upstream_health.rest};

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "sluice/config/config.h"
+#include "sluice/server/certificates.h"
 #include "sluice/transport/gateway/options.h"
 
 namespace sluice {
 
-// Requires config.gateway.
-[[nodiscard]] gateway::GatewayOptions GatewayOptionsOf(const config::Config& config);
+// Requires config.gateway, and `tls` loaded for it.
+[[nodiscard]] gateway::GatewayOptions GatewayOptionsOf(const config::Config& config,
+                                                       const TlsContexts& tls);
 
 }  // namespace sluice

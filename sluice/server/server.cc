@@ -15,6 +15,7 @@
 #include "sluice/base/log.h"
 #include "sluice/limiter/limiter.h"
 #include "sluice/net/event_loops.h"
+#include "sluice/server/certificates.h"
 #include "sluice/server/gateway_options.h"
 #include "sluice/server/housekeeping.h"
 #include "sluice/server/process_metrics.h"
@@ -33,6 +34,9 @@ MemoryStoreOptions StoreOptions(const config::Config& config) {
           .snapshot = config.memory.snapshot,
           .hash_key = std::nullopt};
 }
+
+// How soon a renewed certificate is served. A look reads a few small files.
+constexpr Duration kCertificatesEvery = std::chrono::seconds{2};
 
 net::HostPort HostPortOf(const config::Endpoint& endpoint) {
   return {.host = endpoint.host, .port = endpoint.port};
@@ -72,9 +76,14 @@ class Server::Parts {
  private:
   absl::Status OpenStore();
   absl::Status StartDoors();
+  absl::Status StartGateway();
   void StartHousekeeping();
   absl::Status Use(std::shared_ptr<const RuleSet> rules);
   absl::Status Use(const config::Config& next);
+  absl::StatusOr<std::unique_ptr<Certificates>> CertificatesFor(config::GatewaySettings next) const;
+  void LookAtCertificates();
+  void HandOnCertificates();
+  void TellOfCertificates() const;
   void WarnOfChangesForTheNextStart(const config::Config& next) const;
   void WriteMetrics(std::string& out) const;
   bool WriteSnapshot() const;
@@ -101,6 +110,9 @@ class Server::Parts {
   net::EventLoops loops_;
   std::vector<ThreadMetrics*> thread_metrics_;      // by loop
   std::vector<std::unique_ptr<Limiter>> limiters_;  // by loop
+  std::mutex changing_;                         // held by whoever changes what the gateway goes by:
+  gateway::GatewayOptions options_;             // in force
+  std::unique_ptr<Certificates> certificates_;  // null without a gateway
   std::unique_ptr<gateway::Gateway> gateway_;
   std::unique_ptr<admin::AdminPort> admin_;
   std::unique_ptr<Housekeeping> housekeeping_;
@@ -147,15 +159,25 @@ absl::Status Server::Parts::OpenStore() {
   return absl::OkStatus();
 }
 
+absl::Status Server::Parts::StartGateway() {
+  auto certificates = Certificates::Load(*config_.gateway);
+  if (!certificates.ok()) return certificates.status();
+  certificates_ = *std::move(certificates);
+  TellOfCertificates();
+  std::vector<Limiter*> limiters;
+  for (const auto& limiter : limiters_) limiters.push_back(limiter.get());
+  options_ = GatewayOptionsOf(config_, certificates_->contexts());
+  auto gateway = gateway::Gateway::Start(loops_, limiters, options_);
+  if (!gateway.ok()) return gateway.status();
+  gateway_ = *std::move(gateway);
+  log::Info("listening",
+            {{"door", "gateway"}, {"address", gateway_address()}, {"loops", loops_.size()}});
+  return absl::OkStatus();
+}
+
 absl::Status Server::Parts::StartDoors() {
   if (config_.gateway) {
-    std::vector<Limiter*> limiters;
-    for (const auto& limiter : limiters_) limiters.push_back(limiter.get());
-    auto gateway = gateway::Gateway::Start(loops_, limiters, GatewayOptionsOf(config_));
-    if (!gateway.ok()) return gateway.status();
-    gateway_ = *std::move(gateway);
-    log::Info("listening",
-              {{"door", "gateway"}, {"address", gateway_address()}, {"loops", loops_.size()}});
+    if (absl::Status started = StartGateway(); !started.ok()) return started;
   }
   if (config_.admin) {
     auto port = admin::AdminPort::Start(
@@ -181,6 +203,13 @@ void Server::Parts::StartHousekeeping() {
     chores.push_back(
         {.every = config_.memory.snapshot_every, .work = [this] { (void)WriteSnapshot(); }});
   }
+  if (certificates_ != nullptr) {
+    chores.push_back({.every = kCertificatesEvery, .work = [this] { LookAtCertificates(); }});
+    chores.push_back({.every = std::chrono::hours{24}, .work = [this] {
+                        const std::lock_guard lock(changing_);
+                        certificates_->WarnOfExpiry(clock_.Read().wall);
+                      }});
+  }
   housekeeping_ = std::make_unique<Housekeeping>(std::move(chores));
 }
 
@@ -200,19 +229,51 @@ absl::Status Server::Parts::Use(std::shared_ptr<const RuleSet> rules) {
 
 // All of it or nothing.
 absl::Status Server::Parts::Use(const config::Config& next) {
+  const std::lock_guard lock(changing_);
   // Whether there is a gateway at all is for the next start.
-  std::optional<gateway::Gateway::Settings> settings;
-  if (gateway_ != nullptr && next.gateway) {
-    auto prepared = gateway_->Prepare(GatewayOptionsOf(next));
-    if (!prepared.ok()) return prepared.status();
-    settings = *std::move(prepared);
-  }
+  if (gateway_ == nullptr || !next.gateway) return Use(next.rules);
+  auto loaded = CertificatesFor(*next.gateway);
+  if (!loaded.ok()) return loaded.status();
+  const std::unique_ptr<Certificates>& other = *loaded;
+  gateway::GatewayOptions options =
+      GatewayOptionsOf(next, (other != nullptr ? other : certificates_)->contexts());
+  auto prepared = gateway_->Prepare(options);
+  if (!prepared.ok()) return prepared.status();
   if (absl::Status used = Use(next.rules); !used.ok()) return used;
-  if (settings) {
-    gateway_->Use(*std::move(settings));
-    config_.gateway->drain = next.gateway->drain;
-  }
+  gateway_->Use(*std::move(prepared));
+  config_.gateway->drain = next.gateway->drain;
+  options.tls = options_.tls;  // which only HandOnCertificates() changes
+  options_ = std::move(options);
+  if (other != nullptr) certificates_->Become(std::move(*other));
+  if (other != nullptr || certificates_->Look()) HandOnCertificates();
   return absl::OkStatus();
+}
+
+// Null when those in use will do. Whether clients are spoken to by TLS at all is for the next
+// start: a port that changes its protocol under its clients' feet helps nobody.
+absl::StatusOr<std::unique_ptr<Certificates>> Server::Parts::CertificatesFor(
+    config::GatewaySettings next) const {
+  if (next.tls.has_value() != certificates_->tls().has_value()) next.tls = certificates_->tls();
+  if (certificates_->AreFor(next)) return nullptr;
+  return Certificates::Load(next);
+}
+
+void Server::Parts::LookAtCertificates() {
+  const std::lock_guard lock(changing_);
+  if (ready_ && certificates_->Look()) HandOnCertificates();
+}
+
+// To the gateway, which keeps what it has on connections that are open.
+void Server::Parts::HandOnCertificates() {
+  TellOfCertificates();
+  const TlsContexts& now = certificates_->contexts();
+  if (now.clients != options_.tls) gateway_->ReplaceTls(now.clients);
+  options_.tls = now.clients;
+}
+
+void Server::Parts::TellOfCertificates() const {
+  certificates_->LogAll();
+  certificates_->WarnOfExpiry(clock_.Read().wall);
 }
 
 bool Server::Parts::Reload() {
@@ -247,6 +308,8 @@ void Server::Parts::WarnOfChangesForTheNextStart(const config::Config& next) con
       {"gateway", next.gateway.has_value() != config_.gateway.has_value()},
       {"gateway.listen",
        next.gateway && config_.gateway && next.gateway->listen != config_.gateway->listen},
+      {"gateway.tls", next.gateway && config_.gateway &&
+                          next.gateway->tls.has_value() != config_.gateway->tls.has_value()},
       {"admin", next.admin != config_.admin},
       {"store.memory", next.memory != config_.memory},
       {"limits.connections", next.bounds.connections != config_.bounds.connections},
@@ -272,6 +335,7 @@ void Server::Parts::WriteMetrics(std::string& out) const {
   }
   WriteServerMetrics(reloads, generation, !ready_.load(), config_.node_name, out);
   if (gateway_ != nullptr) WriteGatewayMetrics(gateway_->counters(), out);
+  if (certificates_ != nullptr) certificates_->WriteMetrics(out);
 }
 
 bool Server::Parts::WriteSnapshot() const {
@@ -286,7 +350,10 @@ bool Server::Parts::WriteSnapshot() const {
 bool Server::Parts::Stop() {
   if (stopped_) return true;
   stopped_ = true;
-  ready_ = false;
+  {
+    const std::lock_guard lock(changing_);  // the gateway is changed no more
+    ready_ = false;
+  }
   if (gateway_ != nullptr) {
     log::Info("draining", {{"door", "gateway"}, {"connections", gateway_->counters().connections}});
     gateway_->Drain(config_.gateway->drain);

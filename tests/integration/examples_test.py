@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import tempfile
 import threading
 import time
@@ -16,6 +17,7 @@ import unittest
 
 import websockets
 
+from certificates import Authority, client_context, s_client, serial_of, served_serial
 from processes import SOURCE, OrdersApi, Sluice, ask
 
 EXAMPLES = os.path.join(SOURCE, "docs", "examples")
@@ -31,7 +33,7 @@ def on_this_machine(text, *upstream_ports):
     """The example's text with free ports to listen on, and its upstreams, in order, at these ports."""
     ports = iter(upstream_ports)
     text = re.sub(r"listen: (\"[^\"]+\"|[^\s,}]+)", 'listen: "127.0.0.1:0"', text)
-    text, urls = re.subn(r'"?http://[\w.]+:\d+"?', lambda _: f'"http://127.0.0.1:{next(ports)}"', text)
+    text, urls = re.subn(r'"?(https?)://[\w.]+:\d+"?', lambda url: f'"{url[1]}://127.0.0.1:{next(ports)}"', text)
     assert urls == len(upstream_ports), f"{urls} upstreams, not {len(upstream_ports)}"
     return text
 
@@ -152,7 +154,7 @@ class PublicApi(Example):
         statuses, seconds = self.statuses(sluice, 400, headers={"X-API-Key": "k-demo-2"})
         self.assertIn(429, statuses)
         self.assertLessEqual(statuses.count(200), 200 + 50 * seconds + 1)
-        self.assertEqual(self.statuses(sluice, 50, "/healthz")[0], [404] * 50)  # exempt
+        self.assertEqual(self.statuses(sluice, 50, "/healthz")[0], [200] * 50)  # exempt
 
 
 class Quotas(Example):
@@ -284,6 +286,46 @@ class SeveralUpstreams(Example):
             async with connect() as socket:
                 await socket.send("again")
                 self.assertEqual(await socket.recv(), "again")
+
+
+class Tls(Example):
+    def ask_as(self, sluice, host, ca, headers=None):
+        """One request over TLS to a host of this name: the answer, and the names of the certificate."""
+        connection = http.client.HTTPSConnection("127.0.0.1", sluice.port, timeout=20)
+        connection.sock = client_context(ca).wrap_socket(socket.create_connection(("127.0.0.1", sluice.port), 20),
+                                                         server_hostname=host)
+        names = {name for _, name in connection.sock.getpeercert()["subjectAltName"]}
+        connection.request("GET", "/v1/headers", headers={"Host": host, **(headers or {})})
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        return answer.status, names, body
+
+    def test_each_name_has_its_certificate_which_is_replaced_when_its_file_changes(self):
+        authority = Authority(self.folder)
+        shop = ("tls/shop.example/fullchain.pem", "tls/shop.example/privkey.pem", "shop.example")
+        authority.issue(*shop)
+        authority.issue("tls/api.example/fullchain.pem", "tls/api.example/privkey.pem", "api.example", "*.api.example")
+        sluice = self.serve_example("tls.yaml")
+        status, names, body = self.ask_as(sluice, "shop.example", authority.ca)
+        self.assertEqual((status, names), (200, {"shop.example"}))
+        self.assertEqual(json.loads(body)["X-Forwarded-Proto"], "https")
+        key = {"X-API-Key": "ann"}
+        statuses = []
+        start = time.monotonic()
+        for _ in range(40):
+            status, names, _ = self.ask_as(sluice, "v1.api.example", authority.ca, key)
+            self.assertEqual(names, {"api.example", "*.api.example"})
+            statuses.append(status)
+        self.assert_admitted(statuses, 20, 100 / 60, time.monotonic() - start)
+        self.assertIn("TLSv1.2", s_client(sluice.port, "-tls1_2"))
+        self.assertEqual(served_serial(sluice.port, "other.example"), serial_of(authority.path(shop[0])))
+        authority.issue(*shop)
+        deadline = time.monotonic() + 15
+        while served_serial(sluice.port, "shop.example") != serial_of(authority.path(shop[0])):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
+        self.assertEqual(self.ask_as(sluice, "shop.example", authority.ca)[0], 200)
 
 
 class Readme(Example):

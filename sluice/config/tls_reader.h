@@ -1,0 +1,14 @@
+// `tls` of the gateway.
+#pragma once
+
+#include <string>
+
+#include "sluice/config/config.h"
+#include "sluice/config/fields.h"
+
+namespace sluice::config {
+
+// Files are relative to `base_dir`, and are looked at (pem_file.h).
+TlsSettings ReadTls(const Value& value, const std::string& base_dir);
+
+}  // namespace sluice::config

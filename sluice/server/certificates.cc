@@ -1,0 +1,178 @@
+#include "sluice/server/certificates.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sluice/base/log.h"
+#include "sluice/telemetry/prometheus.h"
+
+namespace sluice {
+namespace {
+
+std::string Date(std::time_t time) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(time));
+}
+
+absl::Status LoadForClients(const config::TlsSettings& settings, TlsContexts& contexts) {
+  net::TlsServerContext::Options options;
+  for (const config::CertificateSettings& pair : settings.certificates) {
+    options.pairs.push_back({.certificate_file = pair.certificate, .key_file = pair.key});
+  }
+  options.min_version =
+      settings.min_version == config::TlsVersion::k13 ? net::TlsVersion::k13 : net::TlsVersion::k12;
+  auto loaded = net::TlsServerContext::Load(options);
+  if (loaded.ok()) contexts.clients = *std::move(loaded);
+  return loaded.status();
+}
+
+absl::Status LoadForUpstreams(const config::UpstreamTlsSettings& settings, TlsContexts& contexts) {
+  const auto own = settings.own.value_or(config::CertificateSettings{});
+  auto loaded = net::TlsClientContext::Load({.ca_file = settings.ca,
+                                             .certificate_file = own.certificate,
+                                             .key_file = own.key,
+                                             .verify = settings.verify,
+                                             .server_name = settings.server_name});
+  if (loaded.ok()) contexts.upstreams = *std::move(loaded);
+  return loaded.status();
+}
+
+std::vector<std::string> FilesOf(const config::TlsSettings& settings) {
+  std::vector<std::string> files;
+  for (const config::CertificateSettings& pair : settings.certificates) {
+    files.push_back(pair.certificate);
+    files.push_back(pair.key);
+  }
+  return files;
+}
+
+std::vector<std::string> FilesOf(const config::UpstreamTlsSettings& settings) {
+  std::vector<std::string> files;
+  if (!settings.ca.empty()) files.push_back(settings.ca);
+  if (settings.own) files.insert(files.end(), {settings.own->certificate, settings.own->key});
+  return files;
+}
+
+std::optional<config::UpstreamTlsSettings> UpstreamTlsOf(const config::GatewaySettings& settings) {
+  const bool any = std::ranges::any_of(settings.upstreams, &config::UpstreamSettings::https);
+  return any ? std::optional(settings.upstream_tls) : std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Certificates>> Certificates::Load(
+    const config::GatewaySettings& settings) {
+  std::unique_ptr<Certificates> all(new Certificates());
+  all->tls_ = settings.tls;
+  all->upstream_tls_ = UpstreamTlsOf(settings);
+  if (const absl::Status added = all->AddSides(); !added.ok()) return added;
+  all->Show();
+  return all;
+}
+
+bool Certificates::AreFor(const config::GatewaySettings& settings) const {
+  return tls_ == settings.tls && upstream_tls_ == UpstreamTlsOf(settings);
+}
+
+absl::Status Certificates::AddSides() {
+  if (tls_) {
+    const auto load = [tls = *tls_](TlsContexts& contexts) {
+      return LoadForClients(tls, contexts);
+    };
+    if (absl::Status added = Add(FilesOf(*tls_), load); !added.ok()) return added;
+  }
+  if (!upstream_tls_) return absl::OkStatus();
+  return Add(FilesOf(*upstream_tls_), [tls = *upstream_tls_](TlsContexts& contexts) {
+    return LoadForUpstreams(tls, contexts);
+  });
+}
+
+absl::Status Certificates::Add(std::vector<std::string> files,
+                               std::function<absl::Status(TlsContexts&)> load) {
+  // The watch first: what changes while it is being loaded is seen by the next look.
+  sides_.push_back({.watch = CertificateWatch(std::move(files)), .load = std::move(load)});
+  return sides_.back().load(contexts_);
+}
+
+bool Certificates::Look() {
+  bool replaced = false;
+  for (Side& side : sides_) replaced |= LookAt(side);
+  if (replaced) Show();
+  return replaced;
+}
+
+bool Certificates::LookAt(Side& side) {
+  const CertificateWatch::Seen seen = side.watch.Look([&] { return side.load(contexts_); });
+  if (seen.event == CertificateWatch::Event::kNothing) return false;
+  const bool replaced = seen.event == CertificateWatch::Event::kReplaced;
+  if (!replaced) {
+    log::Error("changed certificates cannot be used; the old ones stay in force",
+               {{"why", std::string(seen.why.message())}});
+  }
+  const std::lock_guard lock(mutex_);
+  ++(replaced ? succeeded_ : failed_);
+  return replaced;
+}
+
+void Certificates::Become(Certificates&& next) {
+  tls_ = std::move(next.tls_);
+  upstream_tls_ = std::move(next.upstream_tls_);
+  sides_ = std::move(next.sides_);
+  contexts_ = std::move(next.contexts_);
+  Show();
+}
+
+void Certificates::Show() {
+  std::vector<Certificate> all;
+  // One file may serve twice, and is told of once: two samples must not have the same labels.
+  const auto add = [&](const Certificate& one) {
+    if (std::ranges::find(all, one.file, &Certificate::file) == all.end()) all.push_back(one);
+  };
+  if (contexts_.clients) std::ranges::for_each(contexts_.clients->certificates(), add);
+  if (contexts_.upstreams && contexts_.upstreams->certificate()) {
+    add(*contexts_.upstreams->certificate());
+  }
+  const std::lock_guard lock(mutex_);
+  in_use_ = std::move(all);
+}
+
+void Certificates::LogAll() const {
+  for (const Certificate& certificate : in_use_) {
+    log::Info("certificate in use",
+              {{"file", certificate.file},
+               {"names", fmt::format("{}", fmt::join(certificate.names, ", "))},
+               {"expires", Date(certificate.not_after)}});
+  }
+}
+
+void Certificates::WarnOfExpiry(WallTime now) const {
+  for (const Certificate& certificate : in_use_) {
+    const WallTime end{std::chrono::seconds{certificate.not_after}};
+    if (end > now + kSoon) continue;
+    const bool expired = end <= now;
+    log::Write(expired ? log::Level::kError : log::Level::kWarning,
+               expired ? "certificate has expired" : "certificate expires soon",
+               {{"file", certificate.file}, {"expires", Date(certificate.not_after)}});
+  }
+}
+
+void Certificates::WriteMetrics(std::string& out) const {
+  const std::lock_guard lock(mutex_);
+  PrometheusWriter writer(out);
+  writer.Family("sluice_tls_certificate_not_after_seconds", "gauge",
+                "When it expires, in seconds since 1970; by its file and its first name.");
+  for (const Certificate& certificate : in_use_) {
+    writer.Sample({{"file", certificate.file},
+                   {"name", certificate.names.empty() ? "" : certificate.names.front()}},
+                  static_cast<std::uint64_t>(std::max<std::time_t>(0, certificate.not_after)));
+  }
+  writer.Family("sluice_tls_reloads_total", "counter",
+                "Changes of the files of certificates and keys, by their end.");
+  writer.Sample({{"result", "succeeded"}}, succeeded_);
+  writer.Sample({{"result", "failed"}}, failed_);
+}
+
+}  // namespace sluice
