@@ -23,7 +23,7 @@ end
 """
 
 
-def wrk(port, seconds, connections=100, path="/v1/orders"):
+def wrk(port, seconds, connections=100, path="/v1/orders", scheme="http"):
     """Runs wrk; returns its counts and the seconds from its start to its end as seen from outside."""
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write(COUNT_STATUSES)
@@ -31,7 +31,7 @@ def wrk(port, seconds, connections=100, path="/v1/orders"):
         start = time.monotonic()
         output = subprocess.run(
             ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "-s", script.name, "-H", "X-API-Key: ann",
-             f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True, check=True, timeout=120).stdout
+             f"{scheme}://127.0.0.1:{port}{path}"], capture_output=True, text=True, check=True, timeout=120).stdout
         outside = time.monotonic() - start
     counts = dict(re.findall(r"(\w+)=([\d.]+)", output))
     return {name: float(value) for name, value in counts.items()}, outside
