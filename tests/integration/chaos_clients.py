@@ -78,13 +78,15 @@ class Request:
 class Client:
     """One after another, connections with a few requests each, until it is cancelled."""
 
-    def __init__(self, port, rng, results):
-        self.port, self.rng, self.results = port, rng, results
+    def __init__(self, port, rng, results, tls=None):
+        self.port, self.rng, self.results, self.tls = port, rng, results, tls
 
     async def run(self):
         while True:
             try:
-                reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+                # Now and then somebody speaks plain HTTP to the port for TLS.
+                tls = self.tls if self.rng.random() < 0.95 else None
+                reader, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=tls)
             except OSError:
                 await asyncio.sleep(0.05)
                 continue
@@ -129,8 +131,9 @@ class Client:
     async def half_close(self, reader, writer):
         request = Request(self.rng, self.results)
         writer.write(request.head() + request.body_on_the_wire())
-        writer.write_eof()
-        request.said_all = True
+        request.said_all = writer.can_write_eof()  # not over TLS
+        if request.said_all:
+            writer.write_eof()
         await self.read_answer(reader, writer, request)
         return False
 
@@ -238,17 +241,17 @@ class Client:
             writer.write(message)
             if await reader.readexactly(len(message)) != message:
                 self.results.wrong.append("a tunnel has changed bytes")
-        if request.said_all or self.rng.random() < 0.5:
+        if writer.can_write_eof() and (request.said_all or self.rng.random() < 0.5):
             writer.write_eof()
             await reader.read()
         self.results.whole.add(request.number)
         return False
 
 
-async def run_clients(port, seed, count, seconds, results):
+async def run_clients(port, seed, count, seconds, results, tls=None):
     """`count` clients for so long; then all leave at once, wherever they are."""
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of each write to who has left
-    clients = [Client(port, random.Random(f"{seed}/{index}"), results) for index in range(count)]
+    clients = [Client(port, random.Random(f"{seed}/{index}"), results, tls) for index in range(count)]
     tasks = [asyncio.create_task(client.run()) for client in clients]
     done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
     for task in tasks:

@@ -25,8 +25,10 @@ BIG = bytes(range(251)) * 4000
 
 def abort(writer):
     """Ends the connection by a reset."""
-    with contextlib.suppress(OSError):  # gone already
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection = writer.get_extra_info("socket")
+    if connection is not None:
+        with contextlib.suppress(OSError):  # gone already
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
 
 

@@ -156,9 +156,10 @@ def start_nginx(configuration, folder, port):
     raise AssertionError("nginx does not listen")
 
 
-def settings(upstream_port, rest):
+def settings(upstream_port, rest, door=""):
+    """A configuration; `door` is more of the gateway's own settings, such as "drain: 1s, "."""
     return f"""
-gateway: {{ listen: "127.0.0.1:0", upstream: "http://127.0.0.1:{upstream_port}" }}
+gateway: {{ listen: "127.0.0.1:0", {door}upstream: "http://127.0.0.1:{upstream_port}" }}
 admin: {{ listen: "127.0.0.1:0" }}
 identity: {{ api_key: {{ header: X-API-Key }} }}
 {rest}
@@ -166,12 +167,12 @@ identity: {{ api_key: {{ header: X-API-Key }} }}
 
 
 @contextlib.contextmanager
-def gateway(rest):
+def gateway(rest, door=""):
     """An Orders API and a Sluice in front of it; both end, and end well, with the block."""
     with tempfile.TemporaryDirectory() as folder:
         orders = OrdersApi()
         try:
-            sluice = Sluice(settings(orders.port, rest), folder)
+            sluice = Sluice(settings(orders.port, rest, door), folder)
             try:
                 yield sluice, orders
             finally:
