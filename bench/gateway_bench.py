@@ -7,11 +7,13 @@ over the rounds, and its ratio to nginx with limit_req.
     small     small answers on kept connections: CPU microseconds a request, user and system
     64k       answers of 64 KiB on kept connections
     new       a new connection for each request
+    tls       small answers on kept connections over TLS
+    tls-new   a TLS handshake for each request
     denied    every request is denied
     idle      memory for each of 10,000 connections that wait after a request
     latency   p50 and p99 at half of what the slowest of them can do, and what the upstream alone takes
 
-    bench/gateway_bench.py [--only small,idle] [--rounds 7] [--seconds 2] [--load 1.0] [--sluice PROGRAM]
+    bench/gateway_bench.py [--only small,idle] [--rounds 5] [--seconds 2] [--load 1.0] [--sluice PROGRAM]
 """
 import argparse
 import os
@@ -30,6 +32,8 @@ CPU_SCENARIOS = {
     "small": ("small answers", "/orders", 8000, load.on_kept_connections, NAMES, 2),
     "64k": ("answers of 64 KiB", "/64k", 3000, load.on_kept_connections, NAMES, 2),
     "new": ("a new connection for each request", "/orders", 2000, load.on_new_connections, NAMES, 2),
+    "tls": ("small answers over TLS", "/orders", 6000, load.on_kept_connections, NAMES, 2),
+    "tls-new": ("a TLS handshake for each request", "/orders", 400, load.on_new_connections, NAMES, 2),
     "denied": ("all denied", "/denied", 8000, load.on_kept_connections, LIMITING, 4),
 }
 SCENARIOS = (*CPU_SCENARIOS, "idle", "latency")
@@ -41,9 +45,10 @@ class Bench:
         self.upstream = start_upstream(folder)
         self.running = [self.upstream]
         self.proxies = {name: self.start(name) for name in NAMES}
+        self.tls_proxies = {}
 
-    def start(self, name):
-        proxy = start_proxy(name, self.folder, self.upstream, self.options.sluice)
+    def start(self, name, tls=False):
+        proxy = start_proxy(name, self.folder, self.upstream, self.options.sluice, tls)
         self.running.append(proxy)
         return proxy
 
@@ -66,11 +71,14 @@ class Bench:
     def cpu(self, scenario):
         title, path, rate, send, names, expected = CPU_SCENARIOS[scenario]
         rate = int(rate * self.options.load)
+        tls = scenario.startswith("tls")
+        if tls and not self.tls_proxies:
+            self.tls_proxies = {name: self.start(name, tls=True) for name in NAMES}
 
         def measure(name):
-            proxy = self.proxies[name]
+            proxy = (self.tls_proxies if tls else self.proxies)[name]
             before = proxy.cpu_seconds()
-            counts = send(f"http://127.0.0.1:{proxy.port}{path}", rate, self.options.seconds)
+            counts = send(f"{'https' if tls else 'http'}://127.0.0.1:{proxy.port}{path}", rate, self.options.seconds)
             used = proxy.cpu_seconds() - before
             others = sum(counts.values()) - counts[expected]
             # The first two of the denied are not.
@@ -122,7 +130,7 @@ def show_cpu(title, rounds, samples):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(SCENARIOS), help="scenarios, with commas between them")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=2, help="of one measurement")
     parser.add_argument("--load", type=float, default=1.0, help="times the rate that a scenario offers")
     parser.add_argument("--sluice", default="build/release/bin/sluice", type=os.path.abspath)

@@ -30,8 +30,7 @@ http {{ access_log off; keepalive_requests 100000000; keepalive_timeout 600s;
   upstream up {{ server 127.0.0.1:{upstream}; keepalive 128; keepalive_requests 100000000; }}
   proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host;
   proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-  server {{ listen 127.0.0.1:{port} backlog=4096; listen 127.0.0.1:{tls_port} ssl backlog=4096;
-    ssl_certificate {dir}/cert.pem; ssl_certificate_key {dir}/key.pem;
+  server {{ listen 127.0.0.1:{port} backlog=4096{tls};
     {locations} }} }}
 """
 LIMIT_ZONES = """limit_req_zone $http_x_api_key zone=open:32m rate=1000000r/s;
@@ -60,8 +59,7 @@ backend shut
 backend up
   server up 127.0.0.1:{upstream} pool-max-conn 128
 frontend clients
-  bind 127.0.0.1:{port} backlog 4096
-  bind 127.0.0.1:{tls_port} ssl crt {dir}/both.pem alpn http/1.1 backlog 4096
+  bind 127.0.0.1:{port} backlog 4096{tls}
   http-request track-sc0 req.hdr(X-API-Key) table shut if {{ path /denied }}
   http-request track-sc0 req.hdr(X-API-Key) table open unless {{ path /denied }}
   http-request deny deny_status 429 if {{ path /denied }} {{ sc_http_req_rate(0) gt 1 }}
@@ -74,8 +72,7 @@ threads: 1
 gateway:
   listen: "127.0.0.1:{port}"
   upstream: "http://127.0.0.1:{upstream}"
-  idle_timeout: 10m
-  {tls}
+  idle_timeout: 10m{tls}
 limits: {{ connections: 30000 }}
 log: {{ level: warning }}
 identity: {{ api_key: {{ header: X-API-Key }} }}
@@ -120,9 +117,9 @@ def make_certificate(folder):
 class Process:
     """A server under measurement: itself and all below it."""
 
-    def __init__(self, folder, name, configuration, command, core, ports):
-        self.port, self.tls_port = ports
-        path = os.path.join(folder, name.replace(" ", "_") + ".conf")
+    def __init__(self, folder, name, configuration, command, core, port):
+        self.port = port
+        path = os.path.join(folder, name + ".conf")
         with open(path, "w") as file:
             file.write(configuration)
         argv = ["taskset", "-c", core] + [part.format(file=path) for part in command]
@@ -159,21 +156,25 @@ def start_upstream(folder):
     with open(os.path.join(folder, "64k"), "wb") as file:
         file.write(os.urandom(65536))
     port = free_port()
-    return Process(folder, "upstream", UPSTREAM.format(dir=folder, port=port), ["nginx", "-c", "{file}"], OTHER_CORE,
-                   (port, None))
+    return Process(folder, "upstream", UPSTREAM.format(dir=folder, port=port), ["nginx", "-c", "{file}"], OTHER_CORE, port)
 
 
-def start_proxy(name, folder, upstream, sluice):
-    """Starts one of NAMES in front of `upstream`; `sluice` is the program."""
-    ports = (free_port(), free_port())
-    common = {"dir": folder, "upstream": upstream.port, "port": ports[0], "tls_port": ports[1]}
+def start_proxy(name, folder, upstream, sluice, tls=False):
+    """Starts one of NAMES in front of `upstream`; `sluice` is the program. With `tls` clients speak HTTPS to it."""
+    port = free_port()
+    file_name = name.replace(" ", "_") + ("_tls" if tls else "")
+    common = {"dir": folder, "name": file_name, "upstream": upstream.port, "port": port}
     if name.startswith("nginx"):
         limited = name != "nginx"
-        configuration = NGINX.format(name=name.replace(" ", "_"), zones=LIMIT_ZONES if limited else "",
-                                     locations=LIMITED if limited else UNLIMITED, **common)
+        configuration = NGINX.format(zones=LIMIT_ZONES if limited else "", locations=LIMITED if limited else UNLIMITED,
+                                     tls=f" ssl; ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem" if tls else "",
+                                     **common)
         command = ["nginx", "-c", "{file}"]
     elif name.startswith("haproxy"):
-        configuration, command = HAPROXY.format(**common), ["haproxy", "-f", "{file}", "-db"]
+        configuration = HAPROXY.format(tls=f" ssl crt {folder}/both.pem alpn http/1.1" if tls else "", **common)
+        command = ["haproxy", "-f", "{file}", "-db"]
     else:
-        configuration, command = SLUICE.format(tls="", **common), [sluice, "serve", "--config", "{file}"]
-    return Process(folder, name, configuration, command, PROXY_CORE, ports)
+        pair = f"\n  tls: {{ certificate: {folder}/cert.pem, key: {folder}/key.pem }}"
+        configuration = SLUICE.format(tls=pair if tls else "", **common)
+        command = [sluice, "serve", "--config", "{file}"]
+    return Process(folder, file_name, configuration, command, PROXY_CORE, port)
