@@ -22,7 +22,8 @@ namespace sluice::gateway {
 using Endpoints = std::vector<net::tcp::endpoint>;  // tried in order; never empty
 
 struct Upstream {
-  struct OfLoop {
+  // A cache line of its own: each request counts, and loops must not wait for each other's lines.
+  struct alignas(64) OfLoop {
     // Counted by the loop, read by anybody.
     std::atomic<std::uint64_t> requests = 0;
     std::atomic<std::uint64_t> failures = 0;
