@@ -174,6 +174,10 @@ Task<absl::Status> Stream::Handshake() {
 
 bool Stream::resumed() const { return tls_ && tls_->resumed(); }
 
+std::string_view Stream::tls_error() const {
+  return tls_ ? std::string_view(tls_->why()) : std::string_view();
+}
+
 Task<bool> Stream::WriteTls(std::string_view first, std::string_view second,
                             std::string_view third) {
   // Shared by all of the thread's connections: a record that has to wait for its peer is joined

@@ -65,6 +65,8 @@ class Stream : public Deadline {
   [[nodiscard]] bool secure() const { return tls_ != nullptr; }
   // By a ticket of a connection before.
   [[nodiscard]] bool resumed() const;
+  // Why TLS broke off after the handshake, in words for the log; mostly empty.
+  [[nodiscard]] std::string_view tls_error() const;
 
   class ReadAwaiter;
   // Waits for bytes and appends them to `buffer`, growing it up to `max_capacity`. 0: the peer

@@ -50,6 +50,7 @@ void TlsClient::Prepare() {
     // The same for all servers, so that each can resume what another began.
     std::array<unsigned char, 80> keys{};
     EXPECT_EQ(SSL_CTX_set_tlsext_ticket_keys(context_, keys.data(), keys.size()), 1);
+    if (!options_.tickets) SSL_CTX_set_num_tickets(context_, 0);
   }
   if (!options_.server) SSL_CTX_sess_set_new_cb(context_, &TlsClient::OnTicket);
   ssl_ = SSL_new(context_);

@@ -26,6 +26,7 @@ struct TlsOptions {
   std::string ca_file;      // whom it believes, and that it asks for a certificate; empty: anybody
   std::string server_name;  // that a client asks for (SNI) and wants to see
   std::string protocols;    // ALPN, as it is written: "\x08http/1.1"; empty: none
+  bool tickets = true;      // a server gives some, and all servers take them
   int min_version = 0;      // TLS1_2_VERSION, ...; 0: as OpenSSL thinks best
   int max_version = 0;
 };

@@ -76,7 +76,10 @@ Task<GatewaySession::Failure> GatewaySession::Connect() {
   }
 }
 
-void GatewaySession::NoteFailure() { upstreams().Failed(chosen_, SteadyNow()); }
+void GatewaySession::NoteFailure() {
+  if (upstream_) upstream_error_.assign(upstream_->error());
+  upstreams().Failed(chosen_, SteadyNow(), upstream_error_);
+}
 
 Task<GatewaySession::Failure> GatewaySession::ConnectToChosen() {
   Failure failure = Failure::kUnreachable;
@@ -88,6 +91,7 @@ Task<GatewaySession::Failure> GatewaySession::ConnectToChosen() {
     if (left_) failure = Failure::kClientLeft;
     if (connected && !left_) co_return Failure::kNone;
     if (upstream_->timed_out()) failure = Failure::kTimeout;
+    upstream_error_.assign(upstream_->error());
     upstream_.reset();
     if (left_) break;
   }

@@ -40,11 +40,12 @@ bool CheckedHealth::Note(bool passed) {
 class HealthChecks::Check {
  public:
   Check(net::EventLoop& loop, const GatewayOptions& options, std::shared_ptr<Upstream> upstream,
-        Tell tell, Random random)
+        std::shared_ptr<net::TlsPeer> peer, Tell tell, Random random)
       : loop_(loop),
         options_(options.health_check),
         head_{.max_bytes = options.header_bytes, .max_fields = options.header_fields},
         upstream_(std::move(upstream)),
+        peer_(std::move(peer)),
         tell_(std::move(tell)),
         random_(std::move(random)),
         health_(options_.failures, options_.successes, upstream_->up.load()),
@@ -72,6 +73,7 @@ class HealthChecks::Check {
   const HealthCheckOptions options_;
   const net::HeadLimits head_;
   const std::shared_ptr<Upstream> upstream_;
+  const std::shared_ptr<net::TlsPeer> peer_;  // null: plain HTTP
   const Tell tell_;
   const Random random_;
   std::string request_;
@@ -80,6 +82,7 @@ class HealthChecks::Check {
   net::Alarm<Check, &Check::OnTimeout> alarm_;
   std::unique_ptr<UpstreamConnection> connection_;
   std::optional<int> status_;  // of the answer
+  std::string error_;          // of TLS; mostly empty
   bool timed_out_ = false;
   bool stopped_ = false;
 };
@@ -125,7 +128,7 @@ Task<void> HealthChecks::Check::Ask() {
   alarm_.Set(options_.timeout);
   const std::shared_ptr<const Endpoints> endpoints = upstream_->loops[loop_.index()].endpoints;
   for (const net::tcp::endpoint& endpoint : *endpoints) {
-    connection_ = std::make_unique<UpstreamConnection>(loop_, /*upstream=*/0, endpoint);
+    connection_ = std::make_unique<UpstreamConnection>(loop_, /*upstream=*/0, endpoint, peer_);
     const bool opened = co_await connection_->Open();
     if (stopped_ || timed_out_) break;
     if (!opened) continue;
@@ -133,6 +136,7 @@ Task<void> HealthChecks::Check::Ask() {
     break;
   }
   alarm_.Clear();
+  if (connection_) error_.assign(connection_->error());
   connection_.reset();
 }
 
@@ -164,9 +168,10 @@ void HealthChecks::Check::Note() {
   if (passed) {
     log::Info("upstream is up: its checks pass", {{"upstream", upstream_->name}});
   } else {
-    const std::string why = status_      ? "status " + std::to_string(*status_)
-                            : timed_out_ ? "no answer in time"
-                                         : "no connection, or no answer that can be read";
+    const std::string why = status_           ? "status " + std::to_string(*status_)
+                            : timed_out_      ? "no answer in time"
+                            : !error_.empty() ? error_
+                                              : "no connection, or no answer that can be read";
     log::Warning("upstream is down: its checks fail",
                  {{"upstream", upstream_->name}, {"why", why}});
   }
@@ -176,8 +181,9 @@ void HealthChecks::Check::Note() {
 HealthChecks::HealthChecks(net::EventLoop& loop, const GatewayOptions& options,
                            const UpstreamList& upstreams, Tell tell, Random random) {
   if (options.health_check.path.empty()) return;
-  for (const std::shared_ptr<Upstream>& upstream : upstreams) {
-    checks_.push_back(std::make_shared<Check>(loop, options, upstream, tell, random));
+  for (std::size_t i = 0; i < upstreams.size(); ++i) {
+    checks_.push_back(std::make_shared<Check>(loop, options, upstreams[i],
+                                              PeerOf(options.upstreams[i]), tell, random));
     net::Spawn(Check::Run(checks_.back()));
   }
 }

@@ -54,7 +54,7 @@ class HealthChecks {
   // From 0 to 1, evenly.
   using Random = std::function<double()>;
 
-  // `loop` outlives the checks.
+  // `loop` outlives the checks. `upstreams` are those of `options`, in order.
   HealthChecks(net::EventLoop& loop, const GatewayOptions& options, const UpstreamList& upstreams,
                Tell tell, Random random);
   HealthChecks(const HealthChecks&) = delete;

@@ -22,6 +22,8 @@ namespace sluice::gateway {
 struct UpstreamOptions {
   net::HostPort address;
   std::uint32_t weight = 1;  // its share among all; at least 1
+  // Null: plain HTTP. Another one makes new connections, even if it says the same.
+  std::shared_ptr<const net::TlsClientContext> tls;
   friend bool operator==(const UpstreamOptions&, const UpstreamOptions&) = default;
 };
 

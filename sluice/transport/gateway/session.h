@@ -131,7 +131,8 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
 
   UpstreamPlaces::Place place_;
   UpstreamPool::Connection upstream_;
-  std::size_t chosen_ = 0;  // of upstreams()
+  std::string upstream_error_;  // of the last connection that could not be opened; mostly empty
+  std::size_t chosen_ = 0;      // of upstreams()
   net::ResponseHead answer_;
   transport::UpstreamLimits upstream_limits_;
   std::optional<net::Task<void>> pump_;  // sends a long body while the answer is awaited

@@ -29,6 +29,7 @@ UpstreamGroup::UpstreamGroup(net::EventLoop& loop, const UpstreamPlaces& places,
     members_.push_back({.upstream = std::move(upstream), .of_loop = &of_loop});
   }
   for (std::size_t i = 0; i < members_.size(); ++i) {
+    members_[i].peer = PeerOf(options.upstreams[i]);
     bool resting = false;
     for (std::size_t old = 0; before != nullptr && old < before->size(); ++old) {
       if (before->members_[old].upstream != members_[i].upstream) continue;
@@ -50,13 +51,15 @@ void UpstreamGroup::CountRequest(std::size_t upstream) {
 }
 
 // What comes of requests that outlive a closed group is no word on how its upstreams are now.
-void UpstreamGroup::Failed(std::size_t upstream, Time now) {
+void UpstreamGroup::Failed(std::size_t upstream, Time now, std::string_view why) {
   const Member& member = members_[upstream];
   member.of_loop->failures.fetch_add(1, std::memory_order_relaxed);
   member.upstream->failed_lately.store(true, std::memory_order_relaxed);
   if (pool_.closed() || !balancer_.Failed(upstream, now)) return;
   member.of_loop->resting.store(true, std::memory_order_relaxed);
-  log::Warning("upstream fails", {{"upstream", member.upstream->name}, {"loop", loop_}});
+  if (why.empty()) why = "no connection, or no answer in time that can be read";
+  log::Warning("upstream fails",
+               {{"upstream", member.upstream->name}, {"loop", loop_}, {"why", why}});
 }
 
 void UpstreamGroup::Answered(std::size_t upstream) {

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sluice/base/time.h"
@@ -52,14 +53,15 @@ class UpstreamGroup {
     return balancer_.Choose(now, tried);
   }
   void CountRequest(std::size_t upstream);
-  // An upstream that goes to rest, or comes back, is told once by each loop that finds out.
-  void Failed(std::size_t upstream, Time now);
+  // An upstream that goes to rest, or comes back, is told once by each loop that finds out. `why`,
+  // for the log: mostly empty.
+  void Failed(std::size_t upstream, Time now, std::string_view why = {});
   void Answered(std::size_t upstream);
 
   // As those of UpstreamPool.
   UpstreamPool::Connection TakeIdle(std::size_t upstream) { return pool_.TakeIdle(upstream); }
   UpstreamPool::Connection Make(std::size_t upstream, const net::tcp::endpoint& endpoint) {
-    return pool_.Make(upstream, endpoint);
+    return pool_.Make(upstream, endpoint, members_[upstream].peer);
   }
   // For the next request, unless the upstream's name no longer stands for that address.
   void Keep(UpstreamPool::Connection connection);
@@ -77,6 +79,7 @@ class UpstreamGroup {
   struct Member {
     std::shared_ptr<Upstream> upstream;
     Upstream::OfLoop* of_loop = nullptr;
+    std::shared_ptr<net::TlsPeer> peer;  // null: plain HTTP
   };
 
   [[nodiscard]] bool LeadsThere(const UpstreamConnection& connection) const;

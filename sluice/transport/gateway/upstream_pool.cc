@@ -24,11 +24,12 @@ UpstreamPool::Connection UpstreamPool::TakeIdle(std::size_t upstream) {
 }
 
 UpstreamPool::Connection UpstreamPool::Make(std::size_t upstream,
-                                            const net::tcp::endpoint& endpoint) {
+                                            const net::tcp::endpoint& endpoint,
+                                            std::shared_ptr<net::TlsPeer> peer) {
   while (!idle_.empty() && places_.in_use() + idle_.size() > places_.max()) {
     idle_.erase(idle_.begin());
   }
-  return std::make_unique<UpstreamConnection>(loop_, upstream, endpoint);
+  return std::make_unique<UpstreamConnection>(loop_, upstream, endpoint, std::move(peer));
 }
 
 void UpstreamPool::Keep(Connection connection) {

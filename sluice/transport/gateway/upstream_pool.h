@@ -41,7 +41,8 @@ class UpstreamPool {
   // answer.
   Connection TakeIdle(std::size_t upstream);
   // A connection that is not open yet, for whoever has a place.
-  Connection Make(std::size_t upstream, const net::tcp::endpoint& endpoint);
+  Connection Make(std::size_t upstream, const net::tcp::endpoint& endpoint,
+                  std::shared_ptr<net::TlsPeer> peer);
   // For the next request to its upstream. The connection must be between two messages.
   void Keep(Connection connection);
 
