@@ -22,18 +22,14 @@ using namespace std::chrono_literals;
 
 constexpr Duration kLongest = 24h;  // of a timeout
 
-// `http://HOST[:PORT]`, with nothing after it: requests keep their own path.
+// `http://HOST[:PORT]` or `https://...`, with nothing after it: requests keep their own path.
 void ReadUpstreamUrl(const Value& url, UpstreamSettings& upstream) {
   const auto text = url.Text();
   if (!text) return;
   constexpr std::string_view kHttp = "http://";
   constexpr std::string_view kHttps = "https://";
   upstream.https = text->starts_with(kHttps);
-  if (upstream.https) {
-    url.Complain("with `https` is known, but not in this version", "write an `http://` URL");
-    return;
-  }
-  if (!text->starts_with(kHttp)) {
+  if (!upstream.https && !text->starts_with(kHttp)) {
     url.Complain(fmt::format("must be a URL, got {}", Quoted(*text)),
                  "write for example `http://127.0.0.1:9000`");
     return;
@@ -182,6 +178,17 @@ void ReadTimeout(Fields& fields, std::string_view name, Duration min, Duration& 
   }
 }
 
+void ReadTlsOfBothSides(Fields& fields, const std::string& base_dir, GatewaySettings& gateway) {
+  if (const auto tls = fields.Take("tls")) gateway.tls = ReadTls(*tls, base_dir);
+  const auto upstream_tls = fields.Take("upstream_tls");
+  if (!upstream_tls) return;
+  gateway.upstream_tls = ReadUpstreamTls(*upstream_tls, base_dir);
+  const auto https = [](const UpstreamSettings& upstream) { return upstream.https; };
+  if (std::ranges::none_of(gateway.upstreams, https)) {
+    upstream_tls->Complain("means nothing without an `https://` upstream");
+  }
+}
+
 }  // namespace
 
 void ReadGateway(const Value& value, const std::string& base_dir, Config& config) {
@@ -189,7 +196,7 @@ void ReadGateway(const Value& value, const std::string& base_dir, Config& config
   Fields fields(value.node(), "`gateway`", value.diagnostics());
   ReadListen(fields, gateway.listen);
   ReadUpstreams(fields, gateway);
-  if (const auto tls = fields.Take("tls")) gateway.tls = ReadTls(*tls, base_dir);
+  ReadTlsOfBothSides(fields, base_dir, gateway);
   if (const auto path = fields.Take("health_path")) ReadHealthPath(*path, gateway.health_path);
   if (const auto health = fields.Take("upstream_health")) {
     ReadUpstreamHealth(*health, gateway.upstream_health);
@@ -209,7 +216,6 @@ void ReadGateway(const Value& value, const std::string& base_dir, Config& config
   ReadTimeout(fields, "drain", 0ms, gateway.drain);
   if (const auto upgrades = fields.Take("upgrades")) gateway.upgrades = ReadUpgrades(*upgrades);
   if (const auto cors = fields.Take("cors")) gateway.cors = ReadCors(*cors);
-  fields.Later({"upstream_tls"});
   fields.Finish();
   config.gateway = std::move(gateway);
 }

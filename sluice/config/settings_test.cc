@@ -182,8 +182,6 @@ apis: {}
 )"),
             "2:11 `listen` must be HOST:PORT, got `8080` = write for example `127.0.0.1:8080` or "
             "`\"[::]:8080\"`\n"
-            "3:13 `upstream` with `https` is known, but not in this version = write an `http://` "
-            "URL\n"
             "4:17 `idle_timeout` must be at least 1ms, got 0\n"
             "5:8 `tls` needs `certificate` = write `certificate: fullchain.pem` and `key: "
             "privkey.pem`\n"

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
+#include "sluice/base/ascii.h"
+#include "sluice/base/ip.h"
 #include "sluice/config/pem_file.h"
 
 namespace sluice::config {
@@ -40,6 +44,14 @@ std::vector<CertificateSettings> ReadCertificates(const Value& value, const std:
   return pairs;
 }
 
+bool IsHostName(std::string_view text) {
+  const auto fits = [](char c) {
+    return IsLetter(c) || IsDigit(c) || c == '-' || c == '.' || c == '_';
+  };
+  return text.size() <= 253 && std::all_of(text.begin(), text.end(), fits) &&
+         !IpAddress::Parse(text);
+}
+
 }  // namespace
 
 TlsSettings ReadTls(const Value& value, const std::string& base_dir) {
@@ -57,6 +69,41 @@ TlsSettings ReadTls(const Value& value, const std::string& base_dir) {
       {{"1.2", TlsVersion::k12}, {"1.3", TlsVersion::k13}}};
   if (const auto version = fields.Take("min_version")) {
     tls.min_version = version->OneOf(kVersions).value_or(tls.min_version);
+  }
+  fields.Finish();
+  return tls;
+}
+
+UpstreamTlsSettings ReadUpstreamTls(const Value& value, const std::string& base_dir) {
+  UpstreamTlsSettings tls;
+  Fields fields(value.node(), "`upstream_tls`", value.diagnostics());
+  if (const auto verify = fields.Take("verify")) {
+    tls.verify = verify->Bool().value_or(true);
+    if (!tls.verify) {
+      value.diagnostics().Warning(
+          verify->node().location,
+          "`verify: false` takes any certificate: who stands between can read and change all",
+          "name the authority that signed the upstream's certificate by `ca` instead");
+    }
+  }
+  if (const auto ca = fields.Take("ca")) {
+    tls.ca = ReadPemFile(*ca, base_dir, PemKind::kCertificate);
+    if (!tls.verify) ca->Complain("means nothing with `verify: false`");
+  }
+  if (const auto name = fields.Take("server_name")) {
+    const auto text = name->Text();
+    if (text && IsHostName(*text)) {
+      tls.server_name = *text;
+    } else if (text) {
+      name->Complain(fmt::format("must be a host's name, got {}", Quoted(*text)),
+                     "write for example `orders.internal`");
+    }
+  }
+  const bool own = value.node().Find("certificate") || value.node().Find("key");
+  if (own) {
+    tls.own = ReadPair(fields, base_dir);
+  } else {
+    for (const auto* name : {"certificate", "key"}) (void)fields.Take(name);
   }
   fields.Finish();
   return tls;

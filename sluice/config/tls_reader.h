@@ -1,4 +1,4 @@
-// `tls` of the gateway.
+// `tls` and `upstream_tls` of the gateway.
 #pragma once
 
 #include <string>
@@ -10,5 +10,6 @@ namespace sluice::config {
 
 // Files are relative to `base_dir`, and are looked at (pem_file.h).
 TlsSettings ReadTls(const Value& value, const std::string& base_dir);
+UpstreamTlsSettings ReadUpstreamTls(const Value& value, const std::string& base_dir);
 
 }  // namespace sluice::config

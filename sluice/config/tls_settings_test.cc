@@ -1,4 +1,4 @@
-// `tls`: what is read, and what is told about the files that they name.
+// `tls` and `upstream_tls`: what is read, and what is told about the files that they name.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -123,6 +123,50 @@ TEST_F(TlsSettingsTest, WarnsOfAKeyThatEveryUserCanRead) {
             "warning 77 `key` names `a.key`, which every user of this machine can read = `chmod "
             "o= FILE`, or `defaultMode: 0440` of a Kubernetes Secret's volume\n");
   EXPECT_TRUE(LoadGateway(fields).config.has_value());
+}
+
+TEST_F(TlsSettingsTest, HttpsUpstreamsHaveAPortOfTheirOwn) {
+  const auto gateway = Good("upstream: [https://b, http://b, https://c:8443, \"https://[::1]/\"]");
+  EXPECT_EQ(gateway.upstreams,
+            (std::vector<UpstreamSettings>{{.address = {"b", 443}, .https = true},
+                                           {.address = {"b", 80}, .https = false},
+                                           {.address = {"c", 8443}, .https = true},
+                                           {.address = {"::1", 443}, .https = true}}));
+  EXPECT_EQ(gateway.upstream_tls, UpstreamTlsSettings{});
+}
+
+TEST_F(TlsSettingsTest, ReadsHowUpstreamsAreChecked) {
+  EXPECT_EQ(Good("upstream: https://b, upstream_tls: { ca: b.pem, server_name: orders.internal, "
+                 "verify: true, certificate: a.pem, key: a.key }")
+                .upstream_tls,
+            (UpstreamTlsSettings{.ca = Path("b.pem"),
+                                 .server_name = "orders.internal",
+                                 .verify = true,
+                                 .own = CertificateSettings{Path("a.pem"), Path("a.key")}}));
+  EXPECT_EQ(Complaints("upstream: http://b, upstream_tls: { ca: b.pem }"),
+            "59 `upstream_tls` means nothing without an `https://` upstream\n");
+  EXPECT_EQ(Complaints("upstream: https://b, upstream_tls: { certificate: a.pem }"),
+            "60 `upstream_tls` needs `key` = write `certificate: fullchain.pem` and `key: "
+            "privkey.pem`\n");
+  EXPECT_EQ(Complaints("upstream: https://b, upstream_tls: { server_name: 10.0.0.1 }"),
+            "75 `server_name` must be a host's name, got `10.0.0.1` = write for example "
+            "`orders.internal`\n");
+  EXPECT_EQ(Complaints("upstream: https://b, upstream_tls: { ca: a.key }"),
+            "66 `ca` names `a.key`, in which there is no certificate = a private key is in it; "
+            "that goes into `key`\n");
+}
+
+TEST_F(TlsSettingsTest, WarnsWhenNothingIsChecked) {
+  const std::string fields = "upstream: https://b, upstream_tls: { verify: false }";
+  EXPECT_EQ(Complaints(fields),
+            "warning 70 `verify: false` takes any certificate: who stands between can read and "
+            "change all = name the authority that signed the upstream's certificate by `ca` "
+            "instead\n");
+  EXPECT_FALSE(LoadGateway(fields).config->gateway->upstream_tls.verify);
+  EXPECT_EQ(Complaints("upstream: https://b, upstream_tls: { verify: false, ca: a.pem }"),
+            "warning 70 `verify: false` takes any certificate: who stands between can read and "
+            "change all = name the authority that signed the upstream's certificate by `ca` "
+            "instead\n81 `ca` means nothing with `verify: false`\n");
 }
 
 }  // namespace

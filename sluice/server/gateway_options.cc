@@ -11,7 +11,8 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config, const Tls
   for (const config::UpstreamSettings& upstream : settings.upstreams) {
     options.upstreams.push_back(
         {.address = {.host = upstream.address.host, .port = upstream.address.port},
-         .weight = upstream.weight});
+         .weight = upstream.weight,
+         .tls = upstream.https ? tls.upstreams : nullptr});
   }
   options.tls = tls.clients;
   options.health_path = settings.health_path;

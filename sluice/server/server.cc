@@ -269,6 +269,18 @@ void Server::Parts::HandOnCertificates() {
   const TlsContexts& now = certificates_->contexts();
   if (now.clients != options_.tls) gateway_->ReplaceTls(now.clients);
   options_.tls = now.clients;
+  bool changed = false;
+  for (gateway::UpstreamOptions& upstream : options_.upstreams) {
+    changed |= upstream.tls != nullptr && upstream.tls != now.upstreams;
+    if (upstream.tls != nullptr) upstream.tls = now.upstreams;
+  }
+  if (!changed) return;
+  auto prepared = gateway_->Prepare(options_);
+  if (prepared.ok()) {
+    gateway_->Use(*std::move(prepared));
+  } else {  // not with upstreams that are in force: none is looked up
+    log::Error("upstreams keep their old certificates", {{"why", prepared.status().ToString()}});
+  }
 }
 
 void Server::Parts::TellOfCertificates() const {

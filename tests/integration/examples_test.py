@@ -18,7 +18,7 @@ import unittest
 import websockets
 
 from certificates import Authority, client_context, s_client, serial_of, served_serial
-from processes import SOURCE, OrdersApi, Sluice, ask
+from processes import SOURCE, OrdersApi, Sluice, ask, free_port, start_nginx
 
 EXAMPLES = os.path.join(SOURCE, "docs", "examples")
 OTHER_ADDRESS = "127.0.0.2"  # as good as a client from elsewhere
@@ -326,6 +326,40 @@ class Tls(Example):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.2)
         self.assertEqual(self.ask_as(sluice, "shop.example", authority.ca)[0], 200)
+
+
+class HttpsUpstream(Example):
+    NGINX = """
+daemon off; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log;
+events {{ worker_connections 256; }}
+http {{ access_log off; client_body_temp_path {dir}/body;
+  ssl_certificate {dir}/up.pem; ssl_certificate_key {dir}/up.key;
+  ssl_client_certificate {dir}/tls/internal-ca.pem; ssl_verify_client on;
+  server {{ listen 127.0.0.1:{one} ssl; location / {{ return 200 "one $ssl_server_name $ssl_client_s_dn"; }} }}
+  server {{ listen 127.0.0.1:{other} ssl; location / {{ return 200 "other $ssl_server_name $ssl_client_s_dn"; }} }} }}
+"""
+
+    def serve_upstreams(self, name):
+        """Two servers whose certificate is for `name`; the gateway in front of them."""
+        authority = Authority(self.folder)
+        authority.issue("up.pem", "up.key", name)
+        authority.issue("tls/gateway.pem", "tls/gateway-key.pem", "gateway.internal")
+        shutil.copy(authority.ca, authority.path("tls/internal-ca.pem"))
+        one, other = free_port(), free_port()
+        nginx = start_nginx(self.NGINX.format(dir=self.folder, one=one, other=other), self.folder, other)
+        self.addCleanup(lambda: (nginx.terminate(), nginx.wait(10)))
+        return self.serve(on_this_machine(example("https-upstream.yaml"), one, other))
+
+    def test_both_sides_show_who_they_are(self):
+        sluice = self.serve_upstreams("orders.internal")
+        self.assertEqual({ask(sluice.port, "/")[2] for _ in range(4)},
+                         {b"one orders.internal CN=gateway.internal", b"other orders.internal CN=gateway.internal"})
+        statuses, seconds = self.statuses(sluice, 200)
+        self.assert_admitted(statuses, 96, 50, seconds + 4 / 50)  # four were taken above
+
+    def test_a_server_of_another_name_is_not_spoken_to(self):
+        sluice = self.serve_upstreams("wiki.internal")
+        self.assertEqual(ask(sluice.port, "/")[0], 502)
 
 
 class Readme(Example):

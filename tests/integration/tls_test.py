@@ -1,4 +1,4 @@
-"""TLS as users meet it: curl, openssl, wrk, WebSocket; certificates replaced under load."""
+"""TLS on both sides, as users meet it: curl, openssl, wrk, nginx, WebSocket; certificates replaced under load."""
 import asyncio
 import http.client
 import os
@@ -13,7 +13,7 @@ import websockets
 
 from certificates import Authority, client_context, s_client, serial_of, served_serial
 from load import wrk
-from processes import BIN, OrdersApi, Raw, Sluice, settings
+from processes import BIN, OrdersApi, Raw, Sluice, ask, free_port, settings, start_nginx
 
 # A renewed certificate is served within a few looks, which come every two seconds.
 WITHIN = 12
@@ -276,6 +276,67 @@ class Replacing(Tls):
         os.rename(self.path("lost.key"), self.path("site.key"))
         wait_until(lambda: served_serial(sluice.port) == serial_of(self.path("site.pem")), WITHIN, "repaired")
         self.assertEqual(sluice.count("changed certificates cannot be used"), 1)
+
+
+NGINX = """
+daemon off; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log;
+events {{ worker_connections 256; }}
+http {{ access_log off; client_body_temp_path {dir}/body;
+  server {{ listen 127.0.0.1:{port} ssl; ssl_certificate {dir}/up.pem; ssl_certificate_key {dir}/up.key;
+    ssl_client_certificate {dir}/ca.pem; ssl_verify_client optional;
+    location / {{ return 200 "sni=$ssl_server_name client=$ssl_client_verify proto=$ssl_protocol\\n"; }} }} }}
+"""
+
+
+class Upstreams(Tls):
+    """An nginx with TLS as the upstream."""
+
+    def serve_upstream(self, *names):
+        self.assertIsNotNone(shutil.which("nginx"), "nginx is not installed")
+        self.authority.issue("up.pem", "up.key", *names)
+        self.upstream = free_port()
+        nginx = start_nginx(NGINX.format(dir=self.folder, port=self.upstream), self.folder, self.upstream)
+        self.addCleanup(lambda: (nginx.terminate(), nginx.wait(10)))
+
+    def config_for(self, upstream_tls, host="127.0.0.1"):
+        return settings(self.upstream, "rules: []").replace(
+            f"http://127.0.0.1:{self.upstream}\"", f"https://{host}:{self.upstream}\", upstream_tls: {upstream_tls}")
+
+    def test_its_certificate_must_hold(self):
+        self.serve_upstream("orders.internal", "127.0.0.1")
+        Authority(self.folder, "stranger")
+        sluice = self.serve(self.config_for("{ ca: ca.pem }"))
+        status, _, body = ask(sluice.port, "/")
+        self.assertEqual(status, 200)
+        self.assertIn(b"sni= client=NONE proto=TLSv1.", body)  # an address is no name to ask for
+        rows = (("{ ca: stranger.pem }", 502, b""), ("{ ca: ca.pem, server_name: orders.internal }", 200,
+                                                     b"sni=orders.internal "),
+                ("{ ca: ca.pem, server_name: other.internal }", 502, b""), ("{ verify: false }", 200, b""),
+                ("{}", 502, b""))  # the system does not know our authority
+        for upstream_tls, expected, text in rows:
+            with self.subTest(upstream_tls):
+                sluice.reload(self.config_for(upstream_tls))
+                status, _, body = ask(sluice.port, "/")
+                self.assertEqual(status, expected)
+                self.assertIn(text, body)
+
+    def test_a_name_is_asked_for_and_a_certificate_shown(self):
+        self.serve_upstream("localhost")
+        self.authority.issue("own.pem", "own.key", "gateway.internal")
+        sluice = self.serve(self.config_for("{ ca: ca.pem, certificate: own.pem, key: own.key }", "localhost"))
+        self.assertIn(b"sni=localhost client=SUCCESS", ask(sluice.port, "/")[2])
+
+    def test_another_authority_is_believed_once_its_file_is_there(self):
+        self.serve_upstream("127.0.0.1")
+        Authority(self.folder, "stranger")
+        shutil.copy(self.path("stranger.pem"), self.path("believed.pem"))
+        sluice = self.serve(self.config_for("{ ca: believed.pem }"))
+        self.assertEqual(ask(sluice.port, "/")[0], 502)
+        failures = sluice.metric(f'sluice_upstream_failures_total{{upstream="127.0.0.1:{self.upstream}"}}')
+        self.assertGreaterEqual(failures, 1)
+        shutil.copy(self.authority.ca, self.path("believed.pem"))
+        wait_until(lambda: ask(sluice.port, "/")[0] == 200, WITHIN, "the new authority is believed")
+        self.assertEqual(sluice.metric('sluice_tls_reloads_total{result="succeeded"}'), 1)
 
 
 if __name__ == "__main__":
