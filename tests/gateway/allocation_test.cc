@@ -3,17 +3,18 @@
 // store of recycled memory, which does not use operator new.)
 
 #include "tests/allocations/counting_new.h"
-#include "tests/gateway/gateway_fixture.h"
+#include "tests/gateway/tls_fixture.h"
 
 namespace sluice::gateway {
 namespace {
 
-TEST_F(GatewayTest, ARequestAllocatesNothingOnItsWay) {
 #ifdef __SANITIZE_ADDRESS__
-  constexpr bool kFramesAreKept = false;  // net/task.h gives every frame back to the sanitizer
+constexpr bool kFramesAreKept = false;  // net/task.h gives every frame back to the sanitizer
 #else
-  constexpr bool kFramesAreKept = true;
+constexpr bool kFramesAreKept = true;
 #endif
+
+TEST_F(GatewayTest, ARequestAllocatesNothingOnItsWay) {
   options_.headers = {.draft_11 = true, .draft_06 = true, .x_epoch = true};
   options_.cors = {.origins = {"https://app.example"}, .exempt_preflight = true};
   Rule api = MakeRule("api", HeaderSource("K"), Window(1'000, 1min));
@@ -54,6 +55,32 @@ TEST_F(GatewayTest, ARequestAllocatesNothingOnItsWay) {
   if (kFramesAreKept) {
     EXPECT_EQ(forwarded, 0U);
     EXPECT_EQ(denied, 0U);
+  }
+  gateway_->Drain(0ms);
+  upstream.join();
+}
+
+// What OpenSSL itself takes for a record, and gives back, comes from malloc and is not counted.
+TEST_F(TlsFixture, ARequestOverTlsOnBothSidesAllocatesNothingOfOurs) {
+  const KeyPair pair = authority_.Issue({.names = {"127.0.0.1", "site.test"}});
+  options_.tls = Load(std::vector<KeyPair>{pair});
+  options_.upstreams = {
+      {.address = {"127.0.0.1", upstream_.port()}, .tls = Load({.ca_file = authority_.ca_file()})}};
+  Start({}, 0);
+  std::thread upstream([&] {
+    TlsClient connection(upstream_.Accept(), {.server = true, .pair = pair});
+    EXPECT_TRUE(connection.Handshake()) << connection.why();
+    while (connection.ReadUntil("\r\n\r\n").ends_with("\r\n\r\n")) connection.Send(kOk);
+  });
+  TlsClient client(port(), Trusting());
+  ASSERT_TRUE(client.Handshake()) << client.why();
+  for (int i = 0; i < 300; ++i) ASSERT_EQ(client.Ask(kGet).status, 200);
+  loops_.OnEach([](net::EventLoop&) { CountAllocationsOfThisThread(); });
+  const std::uint64_t before = CountedAllocations();
+  for (int i = 0; i < 400; ++i) ASSERT_EQ(client.Ask(kGet).status, 200);
+  const std::uint64_t ours = CountedAllocations() - before;
+  if (kFramesAreKept) {
+    EXPECT_EQ(ours, 0U);
   }
   gateway_->Drain(0ms);
   upstream.join();
