@@ -3,9 +3,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "sluice/limiter/blocks.h"
-
 namespace sluice {
+
+absl::StatusOr<Limit> BlockLimit(Duration block_for) {
+  // The wait for the end is then exact, and a longer block owes more.
+  constexpr Rate kOneEachNanosecond{.count = 1, .period = Duration{1}};
+  const std::int64_t ns = std::max<std::int64_t>(block_for.count(), 0);
+  absl::StatusOr<token_bucket::Limit> limit =
+      token_bucket::MakeLimit(kOneEachNanosecond, static_cast<std::uint64_t>(ns));
+  if (!limit.ok()) return limit.status();
+  return Limit(*std::move(limit));
+}
 
 absl::StatusOr<std::shared_ptr<const ActiveRules>> ActiveRules::Make(
     std::shared_ptr<const RuleSet> rules, Store& store, const Clock& clock) {

@@ -14,11 +14,15 @@
 
 namespace sluice {
 
+// What a block (blocks.h) of this length is to the store: a bucket of as many units as it has
+// nanoseconds. InvalidArgument: not positive, or above 100 years.
+[[nodiscard]] absl::StatusOr<Limit> BlockLimit(Duration block_for);
+
 class ActiveRules {
  public:
   // Registers every limit of `rules` with `store`. Both outlive the result, as does `clock`.
-  // ResourceExhausted as Store::Register, InvalidArgument as BlockLimit (blocks.h); nothing stays
-  // registered then.
+  // ResourceExhausted as Store::Register, InvalidArgument as BlockLimit; nothing stays registered
+  // then.
   static absl::StatusOr<std::shared_ptr<const ActiveRules>> Make(
       std::shared_ptr<const RuleSet> rules, Store& store, const Clock& clock);
 

@@ -8,9 +8,6 @@
 namespace sluice {
 namespace {
 
-// One unit a nanosecond: the wait for the block's end is exact, and a longer block owes more.
-constexpr Rate kEnding{.count = 1, .period = Duration{1}};
-
 // The bytes of a rule's own key begin with a digit (rule_set.h), so that they never equal these.
 Hash128 BlockKey(const HashKey& hash_key, const Hash128& key) {
   std::array<char, 1 + sizeof key.lo + sizeof key.hi> bytes;
@@ -35,20 +32,6 @@ void Extend(Decision& decision, Duration wait) {
 }
 
 }  // namespace
-
-absl::StatusOr<Limit> BlockLimit(Duration block_for) {
-  const std::int64_t ns = std::max<std::int64_t>(block_for.count(), 0);
-  absl::StatusOr<token_bucket::Limit> limit =
-      token_bucket::MakeLimit(kEnding, static_cast<std::uint64_t>(ns));
-  if (!limit.ok()) return limit.status();
-  return Limit(*std::move(limit));
-}
-
-void Refuse(std::vector<Claim>& claims) {
-  for (Claim& claim : claims) {
-    claim.kind = claim.charge_denied ? ClaimKind::kSoft : ClaimKind::kLook;
-  }
-}
 
 void Blocks::Apply(const LimitRequest& request, Outcome& outcome, Now now) {
   Find(outcome);
@@ -90,7 +73,7 @@ void Blocks::Withhold(Outcome& outcome) {
       claim->kind = claim->charge_denied ? ClaimKind::kSoft : ClaimKind::kShadowLook;
     }
   }
-  if (refused) Refuse(outcome.claims);
+  if (refused) DecideOnly(outcome.claims);
 }
 
 void Blocks::ApplyGroup(std::span<Claim> claims, Now now) {

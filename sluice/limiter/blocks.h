@@ -51,21 +51,12 @@
 #include <cstddef>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "sluice/algorithm/limit.h"
 #include "sluice/base/hash.h"
 #include "sluice/limiter/outcome.h"
 #include "sluice/rule/request.h"
 #include "sluice/store/store.h"
 
 namespace sluice {
-
-// What a block of this length is to the store. InvalidArgument: not positive, or above 100 years.
-[[nodiscard]] absl::StatusOr<Limit> BlockLimit(Duration block_for);
-
-// A request that is denied whatever its counters say: its claims are only decided on, and charged
-// where the rule charges denials.
-void Refuse(std::vector<Claim>& claims);
 
 // One for each limiter, that is, for each thread.
 class Blocks {

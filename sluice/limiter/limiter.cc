@@ -82,7 +82,7 @@ void Limiter::Prepare(const LimitRequest& request, Outcome& outcome) {
                                 KindOf(rule, request), rule.charge_denied && !request.look,
                                 result.cost, Decision{}, Receipt{});
   }
-  if (refused) Refuse(outcome.claims);
+  if (refused) DecideOnly(outcome.claims);
 }
 
 // All of a batch in one loop: a hash is a chain of dependent rounds, and those of independent keys

@@ -14,7 +14,8 @@
 // and limiters on one store; all binding claims of a request are charged or none.
 //
 // Cost: one reading of the clock a call (a batch counts as one); no lock, no allocation once the
-// buffers have grown to their size. Batches of up to 32 hide the memory latency of the keys.
+// buffers have grown to their size. Batches of up to 32 hide the memory latency of the keys, unless
+// a rule has block_for (blocks.h).
 //
 // Thread-safety: a Limiter belongs to one thread (an event loop); any number may share a store.
 #pragma once

@@ -6,6 +6,12 @@
 
 namespace sluice {
 
+void DecideOnly(std::vector<Claim>& claims) {
+  for (Claim& claim : claims) {
+    claim.kind = claim.charge_denied ? ClaimKind::kSoft : ClaimKind::kLook;
+  }
+}
+
 bool Tighter(const Claim& a, const Claim& b) {
   const std::uint64_t capacity_a = std::max<std::uint64_t>(CapacityOf(*a.limit), 1);
   const std::uint64_t capacity_b = std::max<std::uint64_t>(CapacityOf(*b.limit), 1);

@@ -65,6 +65,10 @@ struct Outcome {
   }
 };
 
+// The request is denied whatever its counters say: its claims are only decided on, and charged
+// where the rule charges denials.
+void DecideOnly(std::vector<Claim>& claims);
+
 // Whether a smaller share of a's capacity is left than of b's. A capacity of 0 has nothing left.
 [[nodiscard]] bool Tighter(const Claim& a, const Claim& b);
 
