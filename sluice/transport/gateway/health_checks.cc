@@ -163,6 +163,7 @@ void HealthChecks::Check::Note() {
   const bool passed = status_ && *status_ >= options_.min_status && *status_ <= options_.max_status;
   auto& counter = passed ? upstream_->checks_passed : upstream_->checks_failed;
   counter.fetch_add(1, std::memory_order_relaxed);
+  if (!status_) upstream_->failed_lately.store(true, std::memory_order_relaxed);
   if (!health_.Note(passed)) return;
   upstream_->up.store(passed);
   if (passed) {

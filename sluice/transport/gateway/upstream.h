@@ -45,7 +45,8 @@ struct Upstream {
   std::atomic<std::uint64_t> checks_passed = 0;
   std::atomic<std::uint64_t> checks_failed = 0;
 
-  // A request to it failed: its name is worth another look (upstream_names.h).
+  // A request to it failed, or a check had no answer: its name is worth another look
+  // (upstream_names.h).
   std::atomic<bool> failed_lately = false;
 
   std::deque<OfLoop> loops;
