@@ -1,10 +1,11 @@
 // The upstream's half of a GatewaySession: a request goes out, an answer's head comes back.
-#include <chrono>
 #include <utility>
 
+#include "sluice/base/steady_now.h"
 #include "sluice/net/http1_body.h"
 #include "sluice/transport/gateway/session.h"
 #include "sluice/transport/gateway/upgrade.h"
+#include "sluice/transport/gateway/upstream_connection.h"
 
 namespace sluice::gateway {
 namespace {
@@ -13,12 +14,8 @@ using net::Http1Stream;
 using net::Task;
 using PartState = Http1Stream::BodyPart::State;
 
-constexpr int kMaxInterimAnswers = 16;
 // Upstreams that a request tries to connect to, one after another.
 constexpr int kMaxConnects = 3;
-
-// Upstreams rest by the machine's time, whatever clock the limits go by.
-Time SteadyNow() { return Time{std::chrono::steady_clock::now().time_since_epoch()}; }
 
 }  // namespace
 

@@ -19,7 +19,6 @@ using namespace std::chrono_literals;
 using net::Http1Stream;
 using net::Task;
 
-constexpr int kMaxInterimAnswers = 16;
 constexpr Duration kFirstWithin = 1s;
 constexpr std::size_t kSkippedBytes = std::size_t{64} * 1024;
 

@@ -17,6 +17,9 @@
 
 namespace sluice::gateway {
 
+// Interim answers (1xx) that may come before the answer; an upstream that sends more has failed.
+constexpr int kMaxInterimAnswers = 16;
+
 class UpstreamConnection final : public net::Http1Stream {
  public:
   // Not open yet. `upstream`: which one of its group. `peer`: null for plain HTTP.

@@ -1,14 +1,12 @@
 #include "sluice/transport/gateway/upstream_names.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "sluice/base/log.h"
+#include "sluice/base/steady_now.h"
 
 namespace sluice::gateway {
 namespace {
-
-Time SteadyNow() { return Time{std::chrono::steady_clock::now().time_since_epoch()}; }
 
 bool SameAddresses(Endpoints one, Endpoints other) {
   std::sort(one.begin(), one.end());
@@ -18,7 +16,8 @@ bool SameAddresses(Endpoints one, Endpoints other) {
 
 }  // namespace
 
-void UpstreamNames::Replace(const std::vector<Name>& names, Duration every, Time now) {
+void UpstreamNames::Replace(const std::vector<Name>& names, Duration every) {
+  const Time now = clock_();
   const std::lock_guard lock(mutex_);
   std::vector<Watched> next;
   for (const Name& name : names) {
@@ -41,10 +40,11 @@ bool UpstreamNames::IsDue(const Watched& name, Time now) const {
          (age >= kSoonest && name.upstream->failed_lately.load(std::memory_order_relaxed));
 }
 
-Duration UpstreamNames::Look(Time now) {
+Duration UpstreamNames::Look() {
   std::vector<Watched> due;
   Duration wait = Duration::max();
   {
+    const Time now = clock_();
     const std::lock_guard lock(mutex_);
     if (!names_.empty()) wait = std::min(every_, kSoonest);
     for (const Watched& name : names_) {
@@ -52,16 +52,24 @@ Duration UpstreamNames::Look(Time now) {
     }
   }
   for (const Watched& name : due) {
+    if (stopped()) break;
     name.upstream->failed_lately.store(false, std::memory_order_relaxed);
-    Take(name.upstream, name.endpoints.get(), resolve_(name.upstream->address), now);
+    Take(name.upstream, name.endpoints.get(), resolve_(name.upstream->address));
   }
   return wait;
+}
+
+bool UpstreamNames::stopped() const {
+  const std::lock_guard lock(mutex_);
+  return stopped_;
 }
 
 // `asked`: the addresses that were known when the question was asked. Where they are others by now
 // the name was dropped and came back, with an answer of its own.
 void UpstreamNames::Take(const std::shared_ptr<Upstream>& upstream, const Endpoints* asked,
-                         absl::StatusOr<Endpoints> found, Time now) {
+                         absl::StatusOr<Endpoints> found) {
+  // From its end, so that a lookup that takes longer than `every` is not made without a pause.
+  const Time now = clock_();
   const std::lock_guard lock(mutex_);
   const auto name = std::find_if(names_.begin(), names_.end(), [&](const Watched& watched) {
     return watched.upstream == upstream && watched.endpoints.get() == asked;
@@ -91,19 +99,20 @@ void UpstreamNames::Stop() {
   stopped_ = true;
 }
 
-NameWatch::NameWatch(Resolver resolve, UpstreamNames::Publish publish)
-    : shared_(std::make_shared<Shared>(std::move(resolve), std::move(publish))),
+NameWatch::NameWatch(Resolver resolve, UpstreamNames::Publish publish, Duration patience)
+    : patience_(patience),
+      shared_(std::make_shared<Shared>(std::move(resolve), std::move(publish))),
       thread_([shared = shared_] { Run(shared); }) {}
 
 NameWatch::~NameWatch() {
   shared_->names.Stop();
   bool hangs = false;
   {
-    const std::lock_guard lock(shared_->mutex);
+    std::unique_lock lock(shared_->mutex);
     shared_->stopping = true;
-    hangs = shared_->looking;
+    shared_->wake.notify_all();
+    hangs = !shared_->looked.wait_for(lock, patience_, [this] { return !shared_->looking; });
   }
-  shared_->wake.notify_all();
   if (hangs) {
     thread_.detach();
   } else {
@@ -112,7 +121,7 @@ NameWatch::~NameWatch() {
 }
 
 void NameWatch::Replace(const std::vector<UpstreamNames::Name>& names, Duration every) {
-  shared_->names.Replace(names, every, SteadyNow());
+  shared_->names.Replace(names, every);
   {
     const std::lock_guard lock(shared_->mutex);
     shared_->replaced = true;
@@ -126,9 +135,10 @@ void NameWatch::Run(const std::shared_ptr<Shared>& shared) {
     shared->replaced = false;
     shared->looking = true;
     lock.unlock();
-    const Duration wait = shared->names.Look(SteadyNow());
+    const Duration wait = shared->names.Look();
     lock.lock();
     shared->looking = false;
+    shared->looked.notify_all();
     const auto news = [&shared] { return shared->stopping || shared->replaced; };
     if (wait == Duration::max()) {
       shared->wake.wait(lock, news);

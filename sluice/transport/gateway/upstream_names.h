@@ -1,9 +1,8 @@
 // Looks up the names of upstreams again while the gateway runs, since what a name stands for
 // changes.
 //
-//   every `every`, and within a second or so after a failure ── resolve ── other addresses? ──
-//   publish
-//                                                                    `─ an error: the old ones stay
+//   every `every`, and a second or so after a failure ─> resolve ─┬─ other addresses: publish
+//                                                                 `─ an error: the old ones stay
 //
 // Only names are looked up, never addresses. An error is told once, and so is its end. The same
 // addresses in another order are no news, so that servers that take turns in the order do not make
@@ -13,6 +12,7 @@
 // looking up blocks. Thread-safety: all functions from any thread, but Look() from one at a time.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -22,13 +22,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sluice/base/steady_now.h"
 #include "sluice/base/time.h"
 #include "sluice/net/address.h"
 #include "sluice/transport/gateway/upstream.h"
 
 namespace sluice::gateway {
 
-// Finds what a name stands for. May block; errors as net::Resolve.
+// Finds what a name stands for. May block; errors as net::Resolve. Called from any thread, from
+// several at once. One that hangs is left behind: it may still run, and its copy be destroyed, when
+// whoever was given it is gone, so it must own what it uses.
 using Resolver = std::function<absl::StatusOr<Endpoints>(const net::HostPort&)>;
 
 class UpstreamNames {
@@ -43,18 +46,19 @@ class UpstreamNames {
   // How soon a name may be looked up again after a failure.
   static constexpr Duration kSoonest = std::chrono::seconds{1};
 
-  UpstreamNames(Resolver resolve, Publish publish)
-      : resolve_(std::move(resolve)), publish_(std::move(publish)) {}
+  // `clock` tells what time it is, from any thread.
+  UpstreamNames(Resolver resolve, Publish publish, std::function<Time()> clock = SteadyNow)
+      : resolve_(std::move(resolve)), publish_(std::move(publish)), clock_(std::move(clock)) {}
 
   // Watches these, and no others, from now on.
-  void Replace(const std::vector<Name>& names, Duration every, Time now);
+  void Replace(const std::vector<Name>& names, Duration every);
 
-  // Looks up what is due at `now`, one after the other, and tells how long to wait for the next:
-  // kSoonest at most, Duration::max() where there are no names at all. Between a Replace() that
-  // dropped a name and an answer that comes later, the Replace() wins.
-  Duration Look(Time now);
+  // Looks up what is due, one after the other, and tells how long to wait for the next: kSoonest at
+  // most, Duration::max() where there are no names at all. Between a Replace() that dropped a name
+  // and an answer that comes later, the Replace() wins.
+  Duration Look();
 
-  // Nothing is published any more.
+  // Nothing is published any more, and no further name looked up.
   void Stop();
 
  private:
@@ -67,11 +71,13 @@ class UpstreamNames {
 
   [[nodiscard]] bool IsDue(const Watched& name, Time now) const;
   void Take(const std::shared_ptr<Upstream>& upstream, const Endpoints* asked,
-            absl::StatusOr<Endpoints> found, Time now);
+            absl::StatusOr<Endpoints> found);
+  [[nodiscard]] bool stopped() const;
 
   const Resolver resolve_;
   const Publish publish_;
-  std::mutex mutex_;  // guards what follows; not held while a name is looked up
+  const std::function<Time()> clock_;
+  mutable std::mutex mutex_;  // guards what follows; not held while a name is looked up
   std::vector<Watched> names_;
   Duration every_{0};
   bool stopped_ = false;
@@ -79,11 +85,15 @@ class UpstreamNames {
 
 class NameWatch {
  public:
-  NameWatch(Resolver resolve, UpstreamNames::Publish publish);
+  // How long the end waits for a lookup that is under way.
+  static constexpr Duration kPatience = std::chrono::seconds{1};
+
+  NameWatch(Resolver resolve, UpstreamNames::Publish publish, Duration patience = kPatience);
   NameWatch(const NameWatch&) = delete;
   NameWatch& operator=(const NameWatch&) = delete;
-  // Nothing is published after it. A lookup that hangs is not waited for, so that a name server
-  // that is gone does not delay the end of the process.
+  // Nothing is published after it. A lookup that hangs is waited for no longer than `patience`, so
+  // that a name server that is gone does not delay the end of the process; its thread, and with it
+  // the resolver, is left behind then.
   ~NameWatch();
 
   void Replace(const std::vector<UpstreamNames::Name>& names, Duration every);
@@ -95,14 +105,16 @@ class NameWatch {
         : names(std::move(resolve), std::move(publish)) {}
 
     UpstreamNames names;
-    std::mutex mutex;  // guards what follows
-    std::condition_variable wake;
+    std::mutex mutex;                // guards what follows
+    std::condition_variable wake;    // for the thread
+    std::condition_variable looked;  // for who waits until it no longer looks
     bool replaced = false;
     bool stopping = false;
     bool looking = false;
   };
   static void Run(const std::shared_ptr<Shared>& shared);
 
+  const Duration patience_;
   const std::shared_ptr<Shared> shared_;
   std::thread thread_;
 };

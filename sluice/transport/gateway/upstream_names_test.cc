@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <map>
 #include <string>
+#include <thread>
 
 #include "absl/status/status.h"
 
@@ -29,7 +31,8 @@ class UpstreamNamesTest : public ::testing::Test {
       : names_([this](const net::HostPort& where) { return Resolve(where); },
                [this](const auto& upstream, const auto& endpoints) {
                  published_.push_back(upstream->name + " " + net::ToString(endpoints->front()));
-               }) {}
+               },
+               [this] { return now_; }) {}
 
   absl::StatusOr<Endpoints> Resolve(const net::HostPort& where) {
     asked_.push_back(where.host);
@@ -43,20 +46,20 @@ class UpstreamNamesTest : public ::testing::Test {
   }
   // Watches what stands for 10.0.0.1 now.
   void Watch(const std::shared_ptr<Upstream>& upstream) {
-    names_.Replace({{upstream, std::make_shared<const Endpoints>(At({"10.0.0.1"}))}}, 30s, now_);
+    names_.Replace({{upstream, std::make_shared<const Endpoints>(At({"10.0.0.1"}))}}, 30s);
   }
   // How long to wait, after so much time.
   Duration LookAfter(Duration time) {
     now_ += time;
-    return names_.Look(now_);
+    return names_.Look();
   }
 
   std::map<std::string, Endpoints> zone_;
   std::vector<std::string> asked_;
   std::vector<std::string> published_;
   std::function<void()> during_;
-  UpstreamNames names_;
   Time now_{1h};
+  UpstreamNames names_;
 };
 
 TEST_F(UpstreamNamesTest, ANameIsLookedUpEachTimeItIsDue) {
@@ -94,7 +97,7 @@ TEST_F(UpstreamNamesTest, OneThatFailsIsLookedUpSoonButNotAtOnceAgain) {
 TEST_F(UpstreamNamesTest, AnAddressIsNeverLookedUp) {
   names_.Replace({{Make("192.0.2.1"), std::make_shared<const Endpoints>(At({"192.0.2.1"}))},
                   {Make("::1"), std::make_shared<const Endpoints>(At({"::1"}))}},
-                 30s, now_);
+                 30s);
   EXPECT_EQ(LookAfter(1h), Duration::max());
   EXPECT_THAT(asked_, ElementsAre());
 }
@@ -114,8 +117,7 @@ TEST_F(UpstreamNamesTest, AnErrorLeavesTheOldAddressesAndTheNextAnswerIsTaken) {
 
 TEST_F(UpstreamNamesTest, AnotherOrderIsNoNews) {
   const auto api = Make("api");
-  names_.Replace({{api, std::make_shared<const Endpoints>(At({"10.0.0.1", "10.0.0.2"}))}}, 30s,
-                 now_);
+  names_.Replace({{api, std::make_shared<const Endpoints>(At({"10.0.0.1", "10.0.0.2"}))}}, 30s);
   zone_["api"] = At({"10.0.0.2", "10.0.0.1"});
   LookAfter(30s);
   EXPECT_THAT(published_, ElementsAre());
@@ -128,10 +130,10 @@ TEST_F(UpstreamNamesTest, WhatStaysIsNotAskedAboutAnewAndWhatGoesIsAskedAboutNoM
   const auto api = Make("api");
   Watch(api);
   now_ += 20s;
-  names_.Replace({{api, nullptr}}, 30s, now_);
+  names_.Replace({{api, nullptr}}, 30s);
   LookAfter(10s);
   EXPECT_THAT(asked_, ElementsAre("api"));
-  names_.Replace({}, 30s, now_);
+  names_.Replace({}, 30s);
   EXPECT_EQ(LookAfter(1h), Duration::max());
   EXPECT_THAT(asked_, ElementsAre("api"));
 }
@@ -142,19 +144,32 @@ TEST_F(UpstreamNamesTest, AnAnswerThatComesAfterTheNameWasReplacedIsDropped) {
   Watch(api);
   zone_["api"] = At({"10.0.0.7"});
   during_ = [&] {
-    names_.Replace({}, 30s, now_);
+    names_.Replace({}, 30s);
     Watch(api);
   };
   LookAfter(30s);
   EXPECT_THAT(published_, ElementsAre());
 }
 
-TEST_F(UpstreamNamesTest, NothingIsPublishedAfterTheEnd) {
+// A name server that is gone takes its time for each answer.
+TEST_F(UpstreamNamesTest, AfterALookupThatTookLongThereIsAPauseAllTheSame) {
   Watch(Make("api"));
-  zone_["api"] = At({"10.0.0.7"});
+  during_ = [&] { now_ += 40s; };
+  LookAfter(30s);
+  LookAfter(29s);
+  EXPECT_THAT(asked_, ElementsAre("api"));
+  LookAfter(1s);
+  EXPECT_THAT(asked_, ElementsAre("api", "api"));
+}
+
+TEST_F(UpstreamNamesTest, NothingIsPublishedOrLookedUpAfterTheEnd) {
+  const auto known = std::make_shared<const Endpoints>(At({"10.0.0.1"}));
+  names_.Replace({{Make("api"), known}, {Make("other"), known}}, 30s);
+  zone_["api"] = zone_["other"] = At({"10.0.0.7"});
   during_ = [&] { names_.Stop(); };
   LookAfter(30s);
   EXPECT_THAT(published_, ElementsAre());
+  EXPECT_THAT(asked_, ElementsAre("api"));
 }
 
 TEST(NameWatchTest, ALookupThatHangsDoesNotHoldUpTheEnd) {
@@ -175,7 +190,7 @@ TEST(NameWatchTest, ALookupThatHangsDoesNotHoldUpTheEnd) {
           answer->get_future().wait();
           return absl::StatusOr<Endpoints>(At({"10.0.0.1"}));
         },
-        [](const auto&, const auto&) { FAIL(); });
+        [](const auto&, const auto&) { FAIL(); }, /*patience=*/1ms);
     watch.Replace({{std::make_shared<Upstream>(net::HostPort{"api", 80}, 1, nullptr),
                     std::make_shared<const Endpoints>(At({"10.0.0.2"}))}},
                   1ms);
@@ -183,6 +198,32 @@ TEST(NameWatchTest, ALookupThatHangsDoesNotHoldUpTheEnd) {
   }
   answer->set_value();
   EXPECT_EQ(gone->get_future().wait_for(20s), std::future_status::ready);
+}
+
+// So that a resolver which uses what its caller has is safe as long as it answers.
+TEST(NameWatchTest, ALookupThatAnswersIsWaitedFor) {
+  std::promise<void> asked;
+  std::promise<void> answer;
+  std::atomic<bool> answered = false;
+  auto watch = std::make_unique<NameWatch>(
+      [&](const net::HostPort&) {
+        if (answered) return absl::StatusOr<Endpoints>(At({"10.0.0.2"}));
+        asked.set_value();
+        answer.get_future().wait();
+        answered = true;
+        return absl::StatusOr<Endpoints>(At({"10.0.0.2"}));
+      },
+      [](const auto&, const auto&) { FAIL(); }, /*patience=*/1h);
+  watch->Replace({{std::make_shared<Upstream>(net::HostPort{"api", 80}, 1, nullptr),
+                   std::make_shared<const Endpoints>(At({"10.0.0.2"}))}},
+                 1ns);
+  asked.get_future().wait();
+  std::thread end([&] {
+    watch.reset();
+    EXPECT_TRUE(answered);
+  });
+  answer.set_value();
+  end.join();
 }
 
 TEST(NameWatchTest, FindsOtherAddressesByItself) {
