@@ -38,13 +38,14 @@ Task<bool> Http1Session::Secure() {
   }
   if (!status.ok()) co_return false;
   stream_.Clear();
+  request_is_coming_ = draining_;
   co_return true;
 }
 
 void Http1Session::Drain() {
   draining_ = true;
   // A request that has arrived but was not looked at yet is answered. A handshake that has begun is
-  // finished: the request comes right behind it.
+  // finished, and the request that comes right behind it is answered, too.
   if (idle_ && stream_.idle() && !stream_.Readable()) stream_.CancelWait();
 }
 
@@ -53,8 +54,9 @@ Task<bool> Http1Session::NextRequest() {
   // What a long body made of the buffer is not kept by a connection that waits.
   stream_.buffer().Shrink(Http1Stream::kFirstBytes);
   idle_ = true;
-  if (draining_ && stream_.idle() && !stream_.Readable()) co_return false;
-  stream_.Set(limits_->idle_time);
+  const bool coming = std::exchange(request_is_coming_, false);
+  if (draining_ && !coming && stream_.idle() && !stream_.Readable()) co_return false;
+  stream_.Set(coming ? limits_->head_time : limits_->idle_time);
   const Http1Stream::HeadState state = co_await stream_.ReadHead(limits_->head, limits_->head_time);
   idle_ = false;
   if (state == Http1Stream::HeadState::kEnded) {

@@ -8,7 +8,9 @@
 // a body that is too slow ServeRequest() has the word.
 //
 // With a TLS context the handshake comes first, within the time of a head. Who asks in plain HTTP
-// there is told so (400); a handshake that fails is closed without a word but TLS's own.
+// there is told so (400); a handshake that fails is closed without a word but TLS's own. One that
+// is under way when the server begins to drain is finished, and the request behind it answered if
+// it comes within the time of a head.
 #pragma once
 
 #include <chrono>
@@ -87,6 +89,7 @@ class Http1Session : public Session {
   bool to_head_ = false;
   bool idle_ = true;
   bool draining_ = false;
+  bool request_is_coming_ = false;  // behind a handshake that ended while it drains
 };
 
 }  // namespace sluice::net

@@ -17,7 +17,7 @@ using ::testing::Not;
 
 class TlsGatewayTest : public TlsFixture {
  protected:
-  TlsGatewayTest() {
+  explicit TlsGatewayTest(std::size_t loops = 2) : TlsFixture(loops) {
     UseCertificates({authority_.Issue({.names = {"site.test"}, .common_name = "site"})});
   }
   void UseCertificates(const std::vector<KeyPair>& pairs,
@@ -430,6 +430,69 @@ TEST_F(TlsGatewayTest, DrainsBetweenHandshakeAndAnswer) {
   EXPECT_EQ(response.Field("Connection"), "close");
   EXPECT_TRUE(busy.Ended());
   drain.join();
+}
+
+// On one loop it is known in which order connections hear of the drain: as they came.
+class TlsDrainTest : public TlsGatewayTest {
+ protected:
+  TlsDrainTest() : TlsGatewayTest(/*loops=*/1) {}
+
+  // Until the gateway drains, and has told the connections that were there before.
+  void BeginToDrain(std::chrono::milliseconds limit) {
+    RawClient last(port());
+    Until([this] { return gateway_->counters().connections == clients_.size() + 1; });
+    drain_ = std::thread([this, limit] { gateway_->Drain(limit); });
+    EXPECT_EQ(last.ReadToEnd(), "");
+  }
+
+  // Before the drain begins each has sent a part of its first bytes.
+  void BeginHandshake(const TlsOptions& options) {
+    clients_.push_back(std::make_unique<TlsClient>(port(), options));
+    const std::string hello = clients_.back()->FirstFlight();
+    clients_.back()->SendPlain(hello.substr(0, 50));
+    rest_.push_back(hello.substr(50));
+  }
+  TlsClient& EndHandshake(std::size_t i) {
+    clients_[i]->SendPlain(rest_[i]);
+    EXPECT_TRUE(clients_[i]->Handshake()) << clients_[i]->why();
+    return *clients_[i];
+  }
+
+  std::vector<std::unique_ptr<TlsClient>> clients_;
+  std::vector<std::string> rest_;
+  std::thread drain_;
+};
+
+// Who has begun with a handshake has a request, and sends it behind the handshake's end.
+TEST_F(TlsDrainTest, AnswersTheRequestBehindAHandshake) {
+  StartByHand();
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    TlsOptions options = Trusting();
+    options.max_version = version;
+    BeginHandshake(options);
+  }
+  BeginToDrain(20s);
+  for (std::size_t i = 0; i < clients_.size(); ++i) {
+    TlsClient& client = EndHandshake(i);
+    client.Send(kGet);
+    RawClient upstream(upstream_.Accept());
+    upstream.ReadUntil("\r\n\r\n");
+    upstream.Send(kOk);
+    const RawResponse response = client.ReadResponse();
+    EXPECT_EQ(response.status, 200);
+    EXPECT_EQ(response.Field("Connection"), "close");
+    EXPECT_TRUE(client.Ended());
+  }
+  drain_.join();
+}
+
+TEST_F(TlsDrainTest, WaitsForThatRequestNoLongerThanForAHead) {
+  options_.header_timeout = 3s;
+  StartByHand();
+  BeginHandshake(Trusting());
+  BeginToDrain(1h);
+  EXPECT_TRUE(EndHandshake(0).Ended());
+  drain_.join();
 }
 
 TEST_F(TlsGatewayTest, AbortsHandshakesWritesAndReads) {
