@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -72,6 +73,20 @@ TlsServerContext::Certificate Described(const std::string& file, X509& certifica
           .names = internal::NamesOf(certificate),
           .not_before = internal::TimeOf(X509_get0_notBefore(&certificate)),
           .not_after = internal::TimeOf(X509_get0_notAfter(&certificate))};
+}
+
+// Of the system's authorities the one file that has all of them: of its folder OpenSSL would read a
+// piece at each handshake.
+absl::Status TrustTheSystem(SSL_CTX* context) {
+  const char* const chosen = std::getenv(X509_get_default_cert_file_env());
+  if (chosen != nullptr) return TrustOnly(context, chosen);
+  for (const char* file : {X509_get_default_cert_file(), "/etc/ssl/certs/ca-certificates.crt"}) {
+    const absl::Status status = TrustOnly(context, file);
+    if (!absl::IsNotFound(status)) return status;
+  }
+  return absl::NotFoundError(
+      "this system has no file of authorities: install the package ca-certificates, or name a "
+      "`ca`");
 }
 
 }  // namespace
@@ -146,10 +161,11 @@ absl::StatusOr<std::shared_ptr<const TlsClientContext>> TlsClientContext::Load(
   SSL_CTX_set_session_cache_mode(handle, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
   SSL_CTX_sess_set_new_cb(handle, &internal::TlsSession::OnTicket);
   SSL_CTX_set_alpn_protos(handle, kHttp1.data(), kHttp1.size());
-  if (!options.ca_file.empty()) {
-    if (absl::Status status = TrustOnly(handle, options.ca_file); !status.ok()) return status;
-  } else if (options.verify) {
-    SSL_CTX_set_default_verify_paths(handle);
+  if (!options.ca_file.empty() || options.verify) {
+    const std::string& ca_file = options.ca_file;
+    const absl::Status trusts =
+        ca_file.empty() ? TrustTheSystem(handle) : TrustOnly(handle, ca_file);
+    if (!trusts.ok()) return trusts;
   }
   if (options.certificate_file.empty()) return context;
   const auto chain = internal::ReadCertificates(options.certificate_file);

@@ -83,7 +83,7 @@ class TlsServerContext {
 class TlsClientContext {
  public:
   struct Options {
-    std::string ca_file;           // PEM; whom to believe. Empty: whom the system believes
+    std::string ca_file;           // PEM; whom to believe. Empty: $SSL_CERT_FILE, or the system's
     std::string certificate_file;  // that we show; with key_file. Empty: none
     std::string key_file;
     bool verify = true;  // false: any certificate will do, so anybody can be in between

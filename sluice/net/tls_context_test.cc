@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/x509.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -146,7 +148,6 @@ TEST_F(TlsContextTest, SaysWhichFileOfAServerIsWrongAndWhy) {
 TEST_F(TlsContextTest, SaysWhichFileOfAClientIsWrongAndWhy) {
   const KeyPair good = authority_.Issue({});
   const std::string none = authority_.folder() + "none";
-  EXPECT_TRUE(TlsClientContext::Load({}).ok());
   EXPECT_TRUE(TlsClientContext::Load({.ca_file = authority_.ca_file(),
                                       .certificate_file = good.certificate_file,
                                       .key_file = good.key_file})
@@ -156,10 +157,22 @@ TEST_F(TlsContextTest, SaysWhichFileOfAClientIsWrongAndWhy) {
   ExpectRefused(TlsClientContext::Load({.ca_file = good.key_file}).status(),
                 absl::StatusCode::kInvalidArgument, good.key_file, "there is no certificate in it");
   ExpectRefused(TlsClientContext::Load({.certificate_file = good.certificate_file,
-                                        .key_file = authority_.Issue({}).key_file})
+                                        .key_file = authority_.Issue({}).key_file,
+                                        .verify = false})
                     .status(),
                 absl::StatusCode::kInvalidArgument, ".key",
                 "the key belongs to another certificate");
+}
+
+TEST(TlsClientContextTest, BelievesTheSystemsAuthoritiesOrSaysThatThereAreNone) {
+  const TestAuthority authority;
+  const char* variable = X509_get_default_cert_file_env();
+  ::setenv(variable, authority.ca_file().c_str(), 1);
+  EXPECT_TRUE(TlsClientContext::Load({}).ok());
+  ::setenv(variable, "/nowhere/authorities.pem", 1);
+  EXPECT_EQ(TlsClientContext::Load({}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(TlsClientContext::Load({.verify = false}).ok());
+  ::unsetenv(variable);
 }
 
 }  // namespace

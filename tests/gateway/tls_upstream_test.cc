@@ -72,6 +72,31 @@ TEST_F(TlsUpstreamTest, AsksAnUpstreamThatProvesItsAddress) {
   EXPECT_EQ(gateway_->counters().retries, 0U);
 }
 
+TEST_F(TlsUpstreamTest, AZoneIsNoPartOfTheAddressThatIsProved) {
+  StartTrusting({.server_name = "::1%lo"});
+  for (const bool impostor : {true, false}) {
+    SCOPED_TRACE(impostor);
+    RawClient client(port());
+    client.Send(kGet);
+    const auto upstream = Accept(authority_.Issue({.names = {impostor ? "::2" : "::1"}}));
+    EXPECT_EQ(upstream->Handshake(), !impostor);
+    if (!impostor) {
+      upstream->ReadUntil("\r\n\r\n");
+      upstream->Send(kOk);
+    }
+    EXPECT_EQ(client.ReadResponse().status, impostor ? 502 : 200);
+  }
+}
+
+TEST_F(TlsUpstreamTest, WhoseNameCannotBeCheckedIsNotAsked) {
+  StartTrusting({.server_name = "." + std::string(300, 'a')});
+  RawClient client(port());
+  client.Send(kGet);
+  const auto upstream = Accept(Good());
+  EXPECT_FALSE(upstream->Handshake());
+  EXPECT_EQ(client.ReadResponse().status, 502);
+}
+
 TEST_F(TlsUpstreamTest, AsksForTheNameThatItIsTold) {
   StartTrusting({.server_name = "api.test"});
   RawClient client(port());

@@ -3,10 +3,14 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "sluice/base/ascii.h"
 #include "sluice/base/ip.h"
 
@@ -56,6 +60,22 @@ struct TlsSession::Socket {
   }
 };
 
+namespace {
+
+// Asks the server for its certificate under `name`, and takes no other's.
+bool ExpectName(SSL* ssl, const std::string& name) {
+  if (const std::optional<IpAddress> address = IpAddress::Parse(name)) {
+    const std::array<std::uint8_t, 16> bytes = address->bytes();
+    const std::size_t size = address->is_v4() ? 4 : bytes.size();
+    return X509_VERIFY_PARAM_set1_ip(SSL_get0_param(ssl), bytes.data() + bytes.size() - size,
+                                     size) == 1;
+  }
+  SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  return SSL_set_tlsext_host_name(ssl, name.c_str()) == 1 && SSL_set1_host(ssl, name.c_str()) == 1;
+}
+
+}  // namespace
+
 TlsSession::TlsSession(const TlsServerContext& context, int socket) : socket_(socket) {
   Attach(context.handle());
   SSL_set_accept_state(ssl_.get());
@@ -64,15 +84,13 @@ TlsSession::TlsSession(const TlsServerContext& context, int socket) : socket_(so
 TlsSession::TlsSession(std::shared_ptr<TlsPeer> peer, int socket)
     : peer_(std::move(peer)), socket_(socket) {
   Attach(peer_->context().handle());
-  const std::string& server_name = peer_->server_name();
   SSL* ssl = ssl_.get();
   SSL_set_connect_state(ssl);
-  if (IpAddress::Parse(server_name)) {
-    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), server_name.c_str());
-  } else {
-    SSL_set_tlsext_host_name(ssl, server_name.c_str());
-    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    SSL_set1_host(ssl, server_name.c_str());
+  if (!ExpectName(ssl, peer_->server_name())) {
+    // Without a name any certificate of an authority would do.
+    reading_ = Step::kBroken;
+    unverified_ = true;
+    why_ = absl::StrCat("no certificate can be checked for the name ", peer_->server_name());
   }
   if (peer_->ticket() != nullptr) SSL_set_session(ssl, peer_->ticket());
 }
@@ -100,6 +118,7 @@ int TlsSession::OnTicket(SSL* ssl, SSL_SESSION* ticket) {
 }
 
 TlsSession::Step TlsSession::Handshake() {
+  if (reading_ == Step::kBroken) return reading_;
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_.get());
   if (result == 1) {
