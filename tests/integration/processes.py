@@ -16,6 +16,38 @@ BIN = os.environ.get("SLUICE_BIN", "build/dev/bin")
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+class Worker(threading.Thread):
+    """A thread whose work() does something beside the test; what it raises is raised in join()."""
+
+    def __init__(self):
+        super().__init__(daemon=True)  # a test that fails does not wait for it
+        self.error = None
+
+    def run(self):
+        try:
+            self.work()
+        except Exception as error:
+            self.error = error
+
+    def join(self, timeout=120):
+        super().join(timeout)
+        if self.is_alive():
+            raise AssertionError(f"did not end within {timeout} s")
+        if self.error is not None:
+            raise self.error
+
+
+def wait_until(holds, what, seconds=20, worker=None):
+    """Polls until `holds()`. Fails when the time is over, or as soon as `worker` did."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if worker is not None and worker.error is not None:
+            raise worker.error
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.02)
+
+
 class Program:
     """A child process whose output is read line by line."""
 

@@ -6,7 +6,7 @@ import threading
 import time
 import unittest
 
-from processes import OrdersApi, Sluice, ask
+from processes import OrdersApi, Sluice, Worker, ask, wait_until
 
 NOBODY = "nobody" * 12  # too long for a name, so that no name server is asked
 
@@ -36,39 +36,67 @@ def two_apis_and_a_gateway(more=""):
         assert code == 0, f"exit code {code}:\n" + sluice.text()
 
 
-class Load:
-    """A few clients that ask again and again on kept connections, for as long as the block lasts."""
+class Client(Worker):
+    """Asks again and again on one connection that is kept, until it is told to end."""
 
-    def __init__(self, port, clients=4):
+    def __init__(self, port):
+        super().__init__()
         self.port = port
         self.statuses = []
-        self.errors = []
         self.ending = threading.Event()
-        self.threads = [threading.Thread(target=self._ask) for _ in range(clients)]
 
-    def _ask(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        while not self.ending.is_set():
-            try:
+    def work(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            while not self.ending.wait(0.001):
                 connection.request("GET", "/v1/orders")
                 answer = connection.getresponse()
                 answer.read()
                 self.statuses.append(answer.status)
-            except OSError as error:
-                self.errors.append(error)
-                return
-            time.sleep(0.001)
-        connection.close()
+
+
+class Load:
+    """A few clients that ask for as long as the block lasts, and are answered 200 each time."""
+
+    def __init__(self, port, clients=4):
+        self.clients = [Client(port) for _ in range(clients)]
+
+    def answered(self):
+        for client in self.clients:
+            if client.error is not None:
+                raise client.error
+        return sum(len(client.statuses) for client in self.clients)
+
+    def goes_on(self, answers=20):
+        """So many more answers come."""
+        before = self.answered()
+        wait_until(lambda: self.answered() >= before + answers, f"{answers} answers", 60)
 
     def __enter__(self):
-        for thread in self.threads:
-            thread.start()
+        for client in self.clients:
+            client.start()
         return self
 
     def __exit__(self, *_):
-        self.ending.set()
-        for thread in self.threads:
-            thread.join()
+        for client in self.clients:
+            client.ending.set()
+        for client in self.clients:
+            client.join()
+        statuses = {status for client in self.clients for status in client.statuses}
+        assert statuses == {200}, statuses
+
+
+def settled(count, seconds=0.2):
+    """What count() says once it has said the same for so long."""
+    last, since = count(), time.monotonic()
+    deadline = since + 60
+    while time.monotonic() < since + seconds:
+        assert time.monotonic() < deadline, f"never stands still; now {last}"
+        time.sleep(0.02)
+        now = count()
+        if now != last:
+            last, since = now, time.monotonic()
+    return last
 
 
 class Reload(unittest.TestCase):
@@ -76,22 +104,18 @@ class Reload(unittest.TestCase):
         with two_apis_and_a_gateway() as (sluice, apis):
             with Load(sluice.port) as load:
                 for turn in range(6):
-                    time.sleep(0.1)
+                    load.goes_on()
                     sluice.reload(settings([apis[(turn + 1) % 2].port]))
                     self.assertEqual(sluice.count("info +reloaded"), turn + 1, sluice.text())
                     # All that is asked from here on goes to the new one.
                     old = apis[turn % 2]
-                    time.sleep(0.05)
-                    before = old.count_requests()
-                    asked = len(load.statuses)
-                    while len(load.statuses) < asked + 20 and not load.errors:
-                        time.sleep(0.01)
+                    before = settled(old.count_requests)
+                    load.goes_on()
                     self.assertEqual(old.count_requests(), before)
-            self.assertEqual(load.errors, [])
-            self.assertEqual(set(load.statuses), {200})
-            self.assertEqual(sum(api.count_requests() for api in apis), len(load.statuses))
-            counted = sum(sluice.metric(f'sluice_upstream_requests_total{{upstream="127.0.0.1:{api.port}"}}') for api in apis)
-            self.assertEqual(counted, len(load.statuses))
+            answered = load.answered()
+            self.assertEqual(sum(api.count_requests() for api in apis), answered)
+            names = [f'sluice_upstream_requests_total{{upstream="127.0.0.1:{api.port}"}}' for api in apis]
+            self.assertEqual(sum(sluice.metric(name) for name in names), answered)
 
     def test_an_upstream_that_cannot_be_found_changes_nothing_not_even_the_rules(self):
         with two_apis_and_a_gateway() as (sluice, apis):
@@ -115,7 +139,9 @@ class Reload(unittest.TestCase):
 
 
 class HealthChecks(unittest.TestCase):
-    CHECK = ", health_check: { path: /healthz, every: 100ms, failures: 2 }"
+    # By its failures alone an upstream is never left out here.
+    CHECK = (", health_check: { path: /healthz, every: 100ms, failures: 2 }"
+             ", upstream_health: { failures: 1000, rest: 100ms }")
 
     def test_one_that_is_gone_gets_nothing_and_a_reload_takes_it_out(self):
         with two_apis_and_a_gateway() as (sluice, apis), Load(sluice.port) as load:
@@ -125,15 +151,15 @@ class HealthChecks(unittest.TestCase):
             apis[1].stop()
             sluice.wait_for("upstream is down: its checks fail upstream=127.0.0.1:" + str(apis[1].port))
             self.assertEqual([sluice.metric(name) for name in up], [1, 0])
-            name = f'sluice_upstream_requests_total{{upstream="127.0.0.1:{apis[1].port}"}}'
-            sent = sluice.metric(name)
-            time.sleep(0.5)
-            self.assertEqual(sluice.metric(name), sent)
+            # Nobody is there who could count requests; each one that tried would count a failure.
+            name = f'sluice_upstream_failures_total{{upstream="127.0.0.1:{apis[1].port}"}}'
+            failures = settled(lambda: sluice.metric(name))
+            load.goes_on(100)
+            self.assertEqual(sluice.metric(name), failures)
             failed = f'sluice_upstream_checks_total{{upstream="127.0.0.1:{apis[1].port}",result="failed"}}'
             self.assertGreaterEqual(sluice.metric(failed), 2)
             sluice.reload(settings([apis[0].port], self.CHECK))
             self.assertNotIn(up[1], sluice.get_admin("/metrics"))
-            self.assertEqual(load.errors, [])
 
 
 if __name__ == "__main__":
