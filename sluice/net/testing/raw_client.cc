@@ -185,7 +185,14 @@ RawListener::RawListener() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
   port_ = ntohs(address.sin_port);
 }
 
-int RawListener::Accept() const { return ::accept(socket_, nullptr, nullptr); }
+int RawListener::Accept() const {
+  pollfd come{.fd = socket_, .events = POLLIN, .revents = 0};
+  if (::poll(&come, 1, /*milliseconds=*/20'000) == 0) {
+    ADD_FAILURE() << "nobody has connected";
+    return -1;
+  }
+  return ::accept(socket_, nullptr, nullptr);
+}
 
 void RawListener::Close() {
   if (socket_ >= 0) ::close(socket_);

@@ -83,7 +83,7 @@ class RawListener {
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] int socket() const { return socket_; }
-  [[nodiscard]] int Accept() const;  // a connected socket
+  [[nodiscard]] int Accept() const;  // a connected socket; waits as a RawClient does
   void Close();
 
  private:
