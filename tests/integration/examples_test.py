@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import socket
-import tempfile
 import threading
 import time
 import unittest
@@ -18,7 +17,7 @@ import unittest
 import websockets
 
 from certificates import Authority, client_context, s_client, serial_of, served_serial
-from processes import SOURCE, OrdersApi, Sluice, ask, free_port, start_nginx
+from processes import SOURCE, OrdersApi, Sluice, WithPrograms, ask, free_port, start_nginx
 
 EXAMPLES = os.path.join(SOURCE, "docs", "examples")
 OTHER_ADDRESS = "127.0.0.2"  # as good as a client from elsewhere
@@ -38,23 +37,8 @@ def on_this_machine(text, *upstream_ports):
     return text
 
 
-class Example(unittest.TestCase):
-    """Starts Orders APIs and a Sluice in front of them; all end, and end well, with the test."""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def orders_api(self):
-        orders = OrdersApi()
-        self.addCleanup(orders.stop)
-        return orders
-
-    def serve(self, text):
-        sluice = Sluice(text, self.folder)
-        self.addCleanup(lambda: self.assertEqual(sluice.stop(), 0, sluice.text()))
-        return sluice
+class Example(WithPrograms):
+    """Orders APIs and a Sluice in front of them."""
 
     def serve_example(self, name):
         self.orders = self.orders_api()

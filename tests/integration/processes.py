@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import unittest
 import urllib.request
 
 BIN = os.environ.get("SLUICE_BIN", "build/dev/bin")
@@ -226,6 +227,28 @@ def ask(port, path="/v1/orders", key="ann", method="GET", headers=None, body=Non
         return answer.status, answer.headers, answer.read()
     finally:
         connection.close()
+
+
+class WithPrograms(unittest.TestCase):
+    """A folder, and programs that end, and end well, with the test."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def orders_api(self):
+        orders = OrdersApi()
+        self.addCleanup(orders.stop)
+        return orders
+
+    def serve(self, config):
+        sluice = Sluice(config, self.folder)
+        self.addCleanup(lambda: self.assertEqual(sluice.stop(), 0, sluice.text()))
+        return sluice
 
 
 class Raw:

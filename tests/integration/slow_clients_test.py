@@ -8,11 +8,11 @@ import threading
 import time
 import unittest
 
-from processes import Sluice, ask, free_port, settings, start_nginx
+from processes import Sluice, Worker, ask, free_port, settings, start_nginx
 
 SECONDS = 12
 LARGE = 64 << 20  # more than the kernel takes for a client that does not read
-BOUNDS = "header_timeout: 2s, body_timeout: 2s, write_timeout: 2s, upstream:"
+BOUNDS = "header_timeout: 2s, body_timeout: 2s, write_timeout: 2s, "
 # Slow readers are few, since the kernel keeps some megabytes for each.
 ATTACKS = {
     "heads": ["-H", "-c", "200", "-i", "1", "-u", "/small"],
@@ -31,7 +31,7 @@ http {{ access_log off; client_body_temp_path {dir}/body; proxy_temp_path {dir}/
 """
 
 
-class GoodClient(threading.Thread):
+class GoodClient(Worker):
     """Asks all the while; `slowest` is what it has waited for one answer, in seconds."""
 
     def __init__(self, port):
@@ -41,7 +41,7 @@ class GoodClient(threading.Thread):
         self.answers = []
         self.slowest = 0.0
 
-    def run(self):
+    def work(self):
         while not self.stopping.wait(0.01):
             start = time.monotonic()
             self.answers.append(ask(self.port, "/small")[::2])
@@ -51,7 +51,8 @@ class GoodClient(threading.Thread):
 class SlowClients(unittest.TestCase):
     def attack(self, port, arguments):
         *options, path = arguments
-        return subprocess.Popen(["slowhttptest", *options, f"http://127.0.0.1:{port}{path}", "-r", "200", "-l", str(SECONDS), "-p", "5", "-v", "1"],
+        return subprocess.Popen(["slowhttptest", *options, f"http://127.0.0.1:{port}{path}",
+                                 "-r", "200", "-l", str(SECONDS), "-p", "5", "-v", "1"],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def test_they_cost_nobody_anything_and_are_ended_in_time(self):
@@ -63,8 +64,7 @@ class SlowClients(unittest.TestCase):
             nginx = start_nginx(NGINX.format(dir=folder, port=port), folder, port)
             self.addCleanup(nginx.wait, 20)
             self.addCleanup(nginx.terminate)
-            config = settings(port, "rules: []").replace("upstream:", BOUNDS, 1)
-            sluice = Sluice(config, folder)
+            sluice = Sluice(settings(port, "rules: []", BOUNDS), folder)
             self.addCleanup(lambda: self.assertEqual(sluice.stop(), 0))
             good = GoodClient(sluice.port)
             good.start()

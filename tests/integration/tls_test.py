@@ -4,7 +4,6 @@ import http.client
 import os
 import shutil
 import subprocess
-import tempfile
 import threading
 import time
 import unittest
@@ -13,41 +12,18 @@ import websockets
 
 from certificates import Authority, client_context, s_client, serial_of, served_serial
 from load import wrk
-from processes import BIN, OrdersApi, Raw, Sluice, ask, free_port, settings, start_nginx
+from processes import BIN, Raw, WithPrograms, ask, free_port, settings, start_nginx, wait_until
 
 # A renewed certificate is served within a few looks, which come every two seconds.
 WITHIN = 12
 
 
-def wait_until(holds, seconds, what):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.1)
-
-
-class Tls(unittest.TestCase):
-    """A folder with an authority; what is started ends, and ends well, with the test."""
+class Tls(WithPrograms):
+    """A folder with an authority."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         self.authority = Authority(self.folder)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def orders_api(self):
-        orders = OrdersApi()
-        self.addCleanup(orders.stop)
-        return orders
-
-    def serve(self, config):
-        sluice = Sluice(config, self.folder)
-        self.addCleanup(lambda: self.assertEqual(sluice.stop(), 0, sluice.text()))
-        return sluice
 
     def serve_tls(self, tls="certificate: site.pem, key: site.key", rules="rules: []"):
         """In front of an Orders API, with a certificate for site.test and 127.0.0.1."""
@@ -58,7 +34,7 @@ class Tls(unittest.TestCase):
         return self.serve(self.config(self.tls, rules))
 
     def config(self, tls, rules="rules: []"):
-        return settings(self.orders.port, rules).replace("gateway: {", f"gateway: {{ {tls},")
+        return settings(self.orders.port, rules, f"{tls}, ")
 
     def curl(self, *arguments, check=True):
         return subprocess.run(["curl", "-s", "-m", "30", "--cacert", self.authority.ca, *arguments],
@@ -109,11 +85,13 @@ class Clients(Tls):
         sluice.reload(self.config('tls: { certificate: site.pem, key: site.key, min_version: "1.3" }'))
         self.assertIn("alert protocol version", s_client(sluice.port, "-tls1_2"))
 
-    def test_plain_http_is_not_answered_and_harms_nobody(self):
+    def test_plain_http_is_told_to_ask_by_https_and_harms_nobody(self):
         sluice = self.serve_tls()
         with Raw(sluice.port) as raw:
             raw.send(b"GET /v1/orders HTTP/1.1\r\nHost: a\r\nX-API-Key: ann\r\n\r\n")
-            self.assertNotIn(raw.read_answer()[0], range(200, 400))
+            status, _, body = raw.read_answer()
+            self.assertEqual(status, 400)
+            self.assertIn(b"https://", body)
             self.assertTrue(raw.closed())
         with Raw(sluice.port):  # says nothing, and is still there
             self.assertEqual(self.curl(f"https://127.0.0.1:{sluice.port}/v1/orders").returncode, 0)
@@ -134,7 +112,7 @@ class Clients(Tls):
 class Starting(Tls):
     def start(self, tls):
         with open(self.path("sluice.yaml"), "w") as file:
-            file.write(settings(1, "rules: []").replace("gateway: {", f"gateway: {{ tls: {{ {tls} }},"))
+            file.write(settings(1, "rules: []", f"tls: {{ {tls} }}, "))
         return subprocess.run([f"{BIN}/sluice", "serve", self.path("sluice.yaml")], capture_output=True, text=True,
                               timeout=30)
 
@@ -213,7 +191,7 @@ class Replacing(Tls):
         load.start()
         time.sleep(1)
         serial = replace()
-        wait_until(lambda: served_serial(sluice.port) == serial, WITHIN, "the new certificate is served")
+        wait_until(lambda: served_serial(sluice.port) == serial, "the new certificate is served", WITHIN)
         load.join()
         self.assertEqual(end(), [])
         self.assertEqual((counts["other"], counts["errors"]), (0, 0))
@@ -274,7 +252,7 @@ class Replacing(Tls):
         self.assertEqual(served_serial(sluice.port), old)
         self.assertEqual(sluice.metric('sluice_tls_reloads_total{result="failed"}'), 1)
         os.rename(self.path("lost.key"), self.path("site.key"))
-        wait_until(lambda: served_serial(sluice.port) == serial_of(self.path("site.pem")), WITHIN, "repaired")
+        wait_until(lambda: served_serial(sluice.port) == serial_of(self.path("site.pem")), "repaired", WITHIN)
         self.assertEqual(sluice.count("changed certificates cannot be used"), 1)
 
 
@@ -335,7 +313,7 @@ class Upstreams(Tls):
         failures = sluice.metric(f'sluice_upstream_failures_total{{upstream="127.0.0.1:{self.upstream}"}}')
         self.assertGreaterEqual(failures, 1)
         shutil.copy(self.authority.ca, self.path("believed.pem"))
-        wait_until(lambda: ask(sluice.port, "/")[0] == 200, WITHIN, "the new authority is believed")
+        wait_until(lambda: ask(sluice.port, "/")[0] == 200, "the new authority is believed", WITHIN)
         self.assertEqual(sluice.metric('sluice_tls_reloads_total{result="succeeded"}'), 1)
 
 

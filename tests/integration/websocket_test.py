@@ -74,7 +74,7 @@ class WebSocket(unittest.IsolatedAsyncioTestCase):
         orders = OrdersApi()
         try:
             with tempfile.TemporaryDirectory() as folder:
-                config = settings(orders.port, "rules: []").replace("upstream:", "drain: 300ms, upstream:")
+                config = settings(orders.port, "rules: []", "drain: 300ms, ")
                 sluice = Sluice(config, folder)
                 async with connect(sluice) as client:
                     await client.send("x")
