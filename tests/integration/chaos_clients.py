@@ -183,14 +183,16 @@ class Client:
     async def bad_chunks(self, reader, writer):
         request = Request(self.rng, self.results)
         request.method, request.chunked, request.doing = "POST", True, "fast"
-        writer.write(request.head() + b"5\r\nhello\r\n" + self.rng.choice((b"-1\r\n", b"zz\r\n", b"5\nhello", b"\r\n\r\n")))
+        bad = self.rng.choice((b"-1\r\n", b"zz\r\n", b"5\nhello", b"\r\n\r\n"))
+        writer.write(request.head() + b"5\r\nhello\r\n" + bad)
         async with asyncio.timeout(PATIENCE):
             await reader.read()
         return False
 
     async def nonsense(self, reader, writer):
-        writer.write(self.rng.choice((b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + self.rng.randbytes(50), b"GET\r\n\r\n",
-                                      self.rng.randbytes(300), b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", b"A" * 100_000)))
+        hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + self.rng.randbytes(50)
+        writer.write(self.rng.choice((hello, b"GET\r\n\r\n", self.rng.randbytes(300),
+                                      b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", b"A" * 100_000)))
         async with asyncio.timeout(PATIENCE):
             await reader.read()
         return False
@@ -249,13 +251,15 @@ class Client:
 
 
 async def run_clients(port, seed, count, seconds, results, tls=None):
-    """`count` clients for so long; then all leave at once, wherever they are."""
+    """`count` clients for so long, or until it is cancelled; then all leave at once, wherever they are."""
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of each write to who has left
     clients = [Client(port, random.Random(f"{seed}/{index}"), results, tls) for index in range(count)]
     tasks = [asyncio.create_task(client.run()) for client in clients]
-    done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
     for task in done:
         task.result()  # a client ends by itself only by a mistake of this file
