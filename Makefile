@@ -13,9 +13,9 @@ export JOBS
 export PYTHONDONTWRITEBYTECODE = 1
 
 # Folders whose unit tests run again under a sanitizer: all that parses, decides, keeps or publishes
-# under asan and ubsan; under tsan what several threads change (an event loop has its own thread).
+# under asan and ubsan; under tsan what several threads share.
 ASAN = (sluice/|tests/)
-TSAN = (sluice/(base|store|limiter|telemetry)|tests/conformance)
+TSAN = (sluice/(base|store|limiter|telemetry|transport|server)|tests/conformance)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build run test test-servers test-sanitizers test-shared fuzz check format tidy bench clean
@@ -42,7 +42,7 @@ test-servers: ## tests with real servers and clients: nginx, wrk, curl
 	@tools/setup build test servers
 	@tools/run_tests dev server --jobs 1 --also programs
 
-test-sanitizers: ## unit tests under asan and ubsan; store, limiter and telemetry under tsan
+test-sanitizers: ## unit tests under asan and ubsan; what threads share under tsan
 	@tools/setup build test
 	@tools/run_tests asan unit --folders '$(ASAN)' --jobs $(TEST_JOBS) --also programs
 	@tools/run_tests tsan unit --folders '$(TSAN)' --jobs $(TEST_JOBS)

@@ -4,6 +4,7 @@ Only what belongs to a machine is exchanged: ports, upstreams, the folder of a s
 a proxy. A client that must not be on the list of exempt addresses comes from another loopback address.
 """
 import asyncio
+import contextlib
 import http.client
 import json
 import os
@@ -336,10 +337,16 @@ http {{ access_log off; client_body_temp_path {dir}/body;
 
     def test_both_sides_show_who_they_are(self):
         sluice = self.serve_upstreams("orders.internal")
-        self.assertEqual({ask(sluice.port, "/")[2] for _ in range(4)},
+        # Each loop of the gateway begins with the first, so as many connections as there may be loops, and some.
+        answers = [ask(sluice.port, "/")[2] for _ in range(4)]
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", sluice.port, timeout=10)) as kept:
+            for _ in range(2):
+                kept.request("GET", "/")
+                answers.append(kept.getresponse().read())
+        self.assertEqual(set(answers),
                          {b"one orders.internal CN=gateway.internal", b"other orders.internal CN=gateway.internal"})
         statuses, seconds = self.statuses(sluice, 200)
-        self.assert_admitted(statuses, 96, 50, seconds + 4 / 50)  # four were taken above
+        self.assert_admitted(statuses, 94, 50, seconds + 6 / 50)  # six were taken above
 
     def test_a_server_of_another_name_is_not_spoken_to(self):
         sluice = self.serve_upstreams("wiki.internal")

@@ -4,8 +4,8 @@
 //             `─ Terms ── options, their fields and CORS, UpstreamGroup     until the next reload
 //
 // A request holds the terms that it met for as long as it lasts; the next request on the same
-// connection meets those in force then. So no request ever sees two settings mixed, and terms that
-// were replaced die with their last request.
+// connection meets those in force then. So no request sees two of the gateway's settings mixed, and
+// terms that were replaced die with their last request.
 //
 // For one thread, but for the counters.
 #pragma once
