@@ -1,6 +1,7 @@
 // What a configuration reads from disk: itself, and the plan file.
 
 #include <gtest/gtest.h>
+#include <stdlib.h>  // NOLINT: mkdtemp
 
 #include <filesystem>
 #include <fstream>
@@ -16,9 +17,8 @@ using namespace std::chrono_literals;
 class LoadFilesTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "sluice_load_files_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::create_directories(folder_);
+    folder_ = testing::TempDir() + "sluice_load_files_XXXXXX";
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   void Write(std::string_view text) const { WriteFile("plans.csv", text); }

@@ -1,6 +1,7 @@
 // What `sluice check` and `sluice explain` print.
 
 #include <gtest/gtest.h>
+#include <stdlib.h>  // NOLINT: mkdtemp
 
 #include <boost/json.hpp>
 #include <filesystem>
@@ -20,9 +21,8 @@ using namespace std::chrono_literals;
 class ReportsTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "sluice_reports_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::create_directories(folder_);
+    folder_ = testing::TempDir() + "sluice_reports_XXXXXX";
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 

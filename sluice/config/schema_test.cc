@@ -1,6 +1,7 @@
 // api/config.schema.json, the parser, the reference page and the examples say the same.
 
 #include <gtest/gtest.h>
+#include <stdlib.h>  // NOLINT: mkdtemp
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -180,12 +181,23 @@ TEST(SchemaTest, HasExactlyTheWordsThatTheParserTakes) {
   EXPECT_EQ(enums.size(), texts.size());
 }
 
+// A folder of this process alone, until it ends.
+struct OwnFolder {
+  OwnFolder() { EXPECT_NE(mkdtemp(path.data()), nullptr); }
+  OwnFolder(const OwnFolder&) = delete;
+  OwnFolder& operator=(const OwnFolder&) = delete;
+  ~OwnFolder() { std::filesystem::remove_all(path); }
+
+  std::string path = ::testing::TempDir() + "sluice_schema_XXXXXX";
+};
+
 // A copy of docs/examples in which there also are the certificates and keys that `pages` name,
 // tls/NAME.pem: they are not part of the repository, and the parser looks at no more than their
 // kind.
 std::string FolderOfExamples(const std::vector<std::string>& pages) {
   namespace fs = std::filesystem;
-  const fs::path folder = ::testing::TempDir() + "sluice_schema_examples";
+  static const OwnFolder own;
+  const fs::path folder = fs::path(own.path) / "examples";
   fs::remove_all(folder);
   fs::copy(SLUICE_SOURCE_DIR "/docs/examples", folder);
   const std::regex name(R"(\btls/[\w./-]+\.pem\b)");

@@ -1,5 +1,6 @@
 // `tls` and `upstream_tls`: what is read, and what is told about the files that they name.
 #include <gtest/gtest.h>
+#include <stdlib.h>  // NOLINT: mkdtemp
 
 #include <filesystem>
 #include <fstream>
@@ -19,9 +20,8 @@ constexpr std::string_view kKey = "-----BEGIN PRIVATE KEY-----\nMII\n";
 class TlsSettingsTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "sluice_tls_settings_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::create_directories(folder_);
+    folder_ = testing::TempDir() + "sluice_tls_settings_XXXXXX";
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
     Write("a.pem", kCertificate);
     Write("a.key", kKey);
     Write("b.pem", kCertificate);

@@ -1,6 +1,7 @@
 #include "sluice/server/certificate_watch.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>  // NOLINT: mkdtemp
 
 #include <filesystem>
 #include <fstream>
@@ -18,11 +19,9 @@ using Event = CertificateWatch::Event;
 class CertificateWatchTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) /
-              (std::string("sluice_watch_") +
-               testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
+    std::string folder = testing::TempDir() + "sluice_watch_XXXXXX";
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
   }
   void TearDown() override { fs::remove_all(folder_); }
 
