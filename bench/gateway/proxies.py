@@ -156,7 +156,8 @@ def start_upstream(folder):
     with open(os.path.join(folder, "64k"), "wb") as file:
         file.write(os.urandom(65536))
     port = free_port()
-    return Process(folder, "upstream", UPSTREAM.format(dir=folder, port=port), ["nginx", "-c", "{file}"], OTHER_CORE, port)
+    configuration = UPSTREAM.format(dir=folder, port=port)
+    return Process(folder, "upstream", configuration, ["nginx", "-c", "{file}"], OTHER_CORE, port)
 
 
 def start_proxy(name, folder, upstream, sluice, tls=False):
@@ -166,9 +167,9 @@ def start_proxy(name, folder, upstream, sluice, tls=False):
     common = {"dir": folder, "name": file_name, "upstream": upstream.port, "port": port}
     if name.startswith("nginx"):
         limited = name != "nginx"
+        secure = f" ssl; ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem"
         configuration = NGINX.format(zones=LIMIT_ZONES if limited else "", locations=LIMITED if limited else UNLIMITED,
-                                     tls=f" ssl; ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem" if tls else "",
-                                     **common)
+                                     tls=secure if tls else "", **common)
         command = ["nginx", "-c", "{file}"]
     elif name.startswith("haproxy"):
         configuration = HAPROXY.format(tls=f" ssl crt {folder}/both.pem alpn http/1.1" if tls else "", **common)

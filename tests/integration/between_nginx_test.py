@@ -42,7 +42,12 @@ http {{
 """
 RULES = """
 rules:
-  - {{ name: per-client, match: {{ path: /v1/orders }}, key: ip, limit: {limit}/day, algorithm: fixed-window, align: first-hit }}
+  - name: per-client
+    match: {{ path: /v1/orders }}
+    key: ip
+    limit: {limit}/day
+    algorithm: fixed-window
+    align: first-hit
 """
 
 
@@ -110,7 +115,8 @@ class BetweenNginx(unittest.IsolatedAsyncioTestCase):
         statuses = [self.ask(client, headers={"X-Forwarded-For": "127.0.0.2"})[0] for _ in range(5)]
         self.assertEqual(statuses, [200] * 3 + [429] * 2)
         self.assertEqual([chain for _, chain in self.seen("/v1/orders")],
-                         ["192.0.2.99, 127.0.0.2, 127.0.0.1"] * 3 + ["192.0.2.99, 127.0.0.3, 127.0.0.1"] * 3 + ["127.0.0.4"] * 3)
+                         ["192.0.2.99, 127.0.0.2, 127.0.0.1"] * 3 + ["192.0.2.99, 127.0.0.3, 127.0.0.1"] * 3
+                         + ["127.0.0.4"] * 3)
         self.assertEqual(self.orders.count_requests(), 9)
 
     def test_nothing_that_was_denied_arrives_and_its_body_spoils_no_connection(self):

@@ -46,21 +46,28 @@ GOOD = [
     b"GET /a HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n",
     b"PATCH /a HTTP/1.1\r\nhost:a\r\ncontent-length:2\r\nx-a:b  \r\nX-A: \t c\r\n\r\nhi",
 ]
-PIECES = [b"\r\n", b"\n", b"\r", b"\0", b" ", b"\t", b":", b",", b";", b"\"", b"\x0b", b"\x7f", b"\x80", b"\xff", b"0", b"1", b"+", b"-",
+PIECES = [b"\r\n", b"\n", b"\r", b"\0", b" ", b"\t", b":", b",", b";", b"\"", b"\x0b", b"\x7f", b"\x80", b"\xff",
+          b"0", b"1", b"+", b"-",
           b"Content-Length: 0\r\n", b"Content-Length: 4\r\n", b"Content-Length: 50\r\n", b"content-length:5\r\n",
           b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding: identity\r\n", b"transfer-encoding:\tCHUNKED\r\n",
-          b"Transfer-Encoding: gzip, chunked\r\n", b"Host: c\r\n", b"Connection: close\r\n", b"Connection: content-length\r\n",
-          b"Connection: transfer-encoding\r\n", b"X-Long: " + b"y" * 200 + b"\r\n", b" folded\r\n", b"0\r\n\r\n", b"5\r\nhello\r\n",
-          b"Upgrade: websocket\r\nConnection: Upgrade\r\n", b"HTTP/1.1", b"HTTP/1.0", b"HTTP/2.0", b"GET ", b"POST ", b"/../", b"%00", b"#f"]
+          b"Transfer-Encoding: gzip, chunked\r\n", b"Host: c\r\n", b"Connection: close\r\n",
+          b"Connection: content-length\r\n",
+          b"Connection: transfer-encoding\r\n", b"X-Long: " + b"y" * 200 + b"\r\n", b" folded\r\n",
+          b"0\r\n\r\n", b"5\r\nhello\r\n",
+          b"Upgrade: websocket\r\nConnection: Upgrade\r\n", b"HTTP/1.1", b"HTTP/1.0", b"HTTP/2.0", b"GET ", b"POST ",
+          b"/../", b"%00", b"#f"]
 
 # What the gateway adds or takes away on its way, apart from fields that Connection names.
-OURS = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"http2-settings",
+OURS = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade",
+        b"http2-settings",
         b"expect", b"content-length", b"host", b"via", b"forwarded", b"x-real-ip", b"x-request-id"}
 
 # Where h11 refuses what the gateway takes on purpose, and what that is.
 NOT_FOR_H11 = {
-    "bytes beyond ASCII in a target": re.compile(rb"(?:^|\n)[^\n]*[\x80-\xff][^\n]* HTTP/1"),  # as nginx; to rules as %XX
-    "framing in a trailer": re.compile(rb"\n0\r\n([^\r\n]+\r\n)*(?i:transfer-encoding|content-length):"),  # it is dropped
+    # As nginx; rules see them as %XX.
+    "bytes beyond ASCII in a target": re.compile(rb"(?:^|\n)[^\n]*[\x80-\xff][^\n]* HTTP/1"),
+    # It is dropped.
+    "framing in a trailer": re.compile(rb"\n0\r\n([^\r\n]+\r\n)*(?i:transfer-encoding|content-length):"),
 }
 
 

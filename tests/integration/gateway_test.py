@@ -13,6 +13,11 @@ from processes import BIN, SOURCE, Raw, Sluice, ask, gateway, settings, wait_unt
 API = "rules: [{ name: api, key: api_key, limit: 60/min, burst: 3 }]"
 
 
+def serve_in_vain(path):
+    """`sluice serve` on a configuration that ends the start: what it said, and its exit code."""
+    return subprocess.run([f"{BIN}/sluice", "serve", "--config", path], capture_output=True, text=True, timeout=20)
+
+
 class Limiting(unittest.TestCase):
     def test_passes_requests_until_the_limit_then_tells_when_to_come_back(self):
         with gateway("rules: [{ name: api, key: api_key, limit: 1/s, burst: 3 }]") as (sluice, orders):
@@ -306,7 +311,8 @@ class Operation(unittest.TestCase):
             broken = settings(orders.port, "rules:\n  - name: api\n    key: api_kye\n    limit: 0/min\n    brust: 3\n")
             sluice.reload(broken)
             log = sluice.text()
-            for message in (r"error +configuration at=\S*sluice.yaml:\d+:\d+ .*api_kye", r"sluice.yaml:\d+:\d+ .*brust"):
+            for message in (r"error +configuration at=\S*sluice.yaml:\d+:\d+ .*api_kye",
+                            r"sluice.yaml:\d+:\d+ .*brust"):
                 self.assertRegex(log, message)
             self.assertEqual(json.loads(sluice.get_admin("/v1/rules"))["generation"], 1)
             self.assertEqual([ask(sluice.port)[0] for _ in range(4)], [200, 200, 200, 429])
@@ -351,7 +357,8 @@ class Operation(unittest.TestCase):
                 file.write(settings(1, "store: { memory: { snapshot: missing/quotas.snapshot } }\nrules: []"))
             run = subprocess.run([f"{BIN}/sluice", "serve", path], capture_output=True, text=True, timeout=20)
             self.assertEqual(run.returncode, 2)
-            self.assertRegex(run.stderr, "cannot keep a snapshot at .*missing/quotas.snapshot: .*No such file or directory")
+            self.assertRegex(run.stderr,
+                             "cannot keep a snapshot at .*missing/quotas.snapshot: .*No such file or directory")
 
     def test_a_snapshot_that_cannot_be_written_at_the_end_is_told_by_the_exit_code(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -372,7 +379,7 @@ class Operation(unittest.TestCase):
             path = os.path.join(folder, "sluice.yaml")
             with open(path, "w") as file:
                 file.write(settings(1, quota).replace('listen: "127.0.0.1:0", up', f'listen: "127.0.0.1:{other.port}", up'))
-            run = subprocess.run([f"{BIN}/sluice", "serve", "--config", path], capture_output=True, text=True, timeout=20)
+            run = serve_in_vain(path)
             self.assertEqual(run.returncode, 2)
             self.assertEqual(os.stat(snapshot).st_mtime_ns, before)
 
@@ -392,7 +399,7 @@ class Operation(unittest.TestCase):
             with open(path, "w") as file:
                 file.write("rules:\n  - name: a\n    limit: 10/fortnight\n    algorithm: token-bucket\n"
                            "  - name: a\n    key: nobody\n    limit: 5/s\n    burst: 0\n")
-            run = subprocess.run([f"{BIN}/sluice", "serve", "--config", path], capture_output=True, text=True, timeout=20)
+            run = serve_in_vain(path)
             self.assertEqual(run.returncode, 2)
             places = re.findall(r"sluice\.yaml:(\d+):(\d+): error:", run.stderr)
             self.assertEqual({int(line) for line, _ in places}, {2, 3, 5, 6, 8})
@@ -402,7 +409,7 @@ class Operation(unittest.TestCase):
             path = os.path.join(folder, "sluice.yaml")
             with open(path, "w") as file:
                 file.write(settings(orders.port, "rules: []").replace('listen: "127.0.0.1:0", up', f'listen: "127.0.0.1:{sluice.port}", up'))
-            run = subprocess.run([f"{BIN}/sluice", "serve", "--config", path], capture_output=True, text=True, timeout=20)
+            run = serve_in_vain(path)
             self.assertEqual(run.returncode, 2)
             self.assertIn(f"127.0.0.1:{sluice.port}", run.stderr)
 
