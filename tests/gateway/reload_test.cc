@@ -185,6 +185,36 @@ TEST_F(ReloadTest, TheBoundOfConnectionsHoldsForOldAndNewTogether) {
   EXPECT_EQ(second.ReadResponse().status, 200);
 }
 
+// Three kept connections, then a bound of two; and one in use, which then ends, under a bound of
+// one.
+TEST_F(ReloadTest, ASmallerBoundHoldsForWhatIsKeptAndWhatIsStillToBe) {
+  options_.upstream_connections = 3;
+  StartByHand();
+  std::vector<std::unique_ptr<RawClient>> clients;
+  std::vector<std::unique_ptr<RawClient>> ends;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<RawClient>(port()));
+    clients.back()->Send(kGet);
+    ends.push_back(std::make_unique<RawClient>(upstream_.Accept()));
+    ends.back()->ReadUntil("\r\n\r\n");
+  }
+  ends[2]->Send(kOk);
+  EXPECT_EQ(clients[2]->ReadResponse().status, 200);
+  options_.upstream_connections = 2;
+  Reload();
+  EXPECT_TRUE(ends[2]->Ended()) << "two are in use, so none may be kept";
+  options_.upstream_connections = 1;
+  Reload();
+  ends[0]->Send(kOk);
+  EXPECT_EQ(clients[0]->ReadResponse().status, 200);
+  EXPECT_TRUE(ends[0]->Ended()) << "the one place there is is taken";
+  ends[1]->Send(kOk);
+  EXPECT_EQ(clients[1]->ReadResponse().status, 200);
+  clients[0]->Send(kGet);
+  AnswerOn(*ends[1]);
+  EXPECT_EQ(clients[0]->ReadResponse().status, 200);
+}
+
 TEST_F(ReloadTest, AnOpenConnectionMeetsAllOtherSettingsWithItsNextRequest) {
   StartWithOrders({MakeRule("api", HeaderSource("K"), Window(5, 1min))});
   RawClient client(port());

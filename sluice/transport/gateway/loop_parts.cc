@@ -52,6 +52,7 @@ void LoopParts::Replace(const GatewayOptions& options, UpstreamList upstreams) {
     if (terms) terms->upstreams->Close();
   }
   places.SetMax(share.upstream_connections);
+  group->Trim();
   terms = boost::make_local_shared<Terms>(std::move(share), std::move(group));
   limits = terms->limits;
 }

@@ -53,12 +53,13 @@ class UpstreamGroup {
     return balancer_.Choose(now, tried);
   }
   void CountRequest(std::size_t upstream);
-  // An upstream that goes to rest, or comes back, is told once by each loop that finds out. `why`,
-  // for the log: mostly empty.
+  // The log tells of an upstream that goes to rest, or comes back, once for each loop that finds
+  // out. `why` is for it: empty unless TLS was the reason.
   void Failed(std::size_t upstream, Time now, std::string_view why = {});
   void Answered(std::size_t upstream);
 
   // As those of UpstreamPool.
+  void Trim() { pool_.Trim(); }
   UpstreamPool::Connection TakeIdle(std::size_t upstream) { return pool_.TakeIdle(upstream); }
   UpstreamPool::Connection Make(std::size_t upstream, const net::tcp::endpoint& endpoint) {
     return pool_.Make(upstream, endpoint, members_[upstream].peer);

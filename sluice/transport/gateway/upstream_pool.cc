@@ -26,14 +26,20 @@ UpstreamPool::Connection UpstreamPool::TakeIdle(std::size_t upstream) {
 UpstreamPool::Connection UpstreamPool::Make(std::size_t upstream,
                                             const net::tcp::endpoint& endpoint,
                                             std::shared_ptr<net::TlsPeer> peer) {
+  Trim();
+  return std::make_unique<UpstreamConnection>(loop_, upstream, endpoint, std::move(peer));
+}
+
+void UpstreamPool::Trim() {
   while (!idle_.empty() && places_.in_use() + idle_.size() > places_.max()) {
     idle_.erase(idle_.begin());
   }
-  return std::make_unique<UpstreamConnection>(loop_, upstream, endpoint, std::move(peer));
 }
 
 void UpstreamPool::Keep(Connection connection) {
   if (closed_ || options_.max_idle == 0) return;
+  Trim();
+  if (places_.in_use() > places_.max()) return;  // there were more when its request came
   if (idle_.size() >= options_.max_idle) idle_.erase(idle_.begin());
   connection->Clear();
   if (idle_.empty()) sweeper_.Set(kSweepEvery);

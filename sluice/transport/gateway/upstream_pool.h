@@ -43,9 +43,12 @@ class UpstreamPool {
   // A connection that is not open yet, for whoever has a place.
   Connection Make(std::size_t upstream, const net::tcp::endpoint& endpoint,
                   std::shared_ptr<net::TlsPeer> peer);
-  // For the next request to its upstream. The connection must be between two messages.
+  // For the next request to its upstream, if there is a place for it. The connection must be
+  // between two messages, and its request must still have its place.
   void Keep(Connection connection);
 
+  // Keeps no more than there are places for: there are fewer places now.
+  void Trim();
   // Closes those that are kept and `gone(connection)`.
   template <class Predicate>
   void Drop(const Predicate& gone) {
