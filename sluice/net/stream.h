@@ -65,7 +65,7 @@ class Stream : public Deadline {
   [[nodiscard]] bool secure() const { return tls_ != nullptr; }
   // By a ticket of a connection before.
   [[nodiscard]] bool resumed() const;
-  // Why TLS broke off after the handshake, in words for the log; mostly empty.
+  // Why TLS broke off after the handshake, in words for the log; empty unless it did.
   [[nodiscard]] std::string_view tls_error() const;
 
   class ReadAwaiter;

@@ -49,7 +49,7 @@ Task<GatewaySession::Failure> GatewaySession::Attempt(bool fresh) {
   // by what it asks for (kBadUpgrade) is no failure of the upstream.
   if (failure == Failure::kTimeout || failure == Failure::kBadAnswer ||
       (failure == Failure::kUnreachable && !untouched)) {
-    NoteFailure();
+    NoteFailure(upstream_->error());
   }
   if (failure != Failure::kNone && !untouched) {
     co_await StopPump();
@@ -62,9 +62,10 @@ Task<GatewaySession::Failure> GatewaySession::Attempt(bool fresh) {
 Task<GatewaySession::Failure> GatewaySession::Connect() {
   Balancer::Tried tried = 0;
   for (int i = 1;; ++i) {
-    const Failure failure = co_await ConnectToChosen();
+    std::string why;
+    const Failure failure = co_await ConnectToChosen(&why);
     if (failure == Failure::kNone || left_) co_return failure;
-    NoteFailure();
+    NoteFailure(why);
     if (i == kMaxConnects) co_return failure;
     tried |= Balancer::Tried{1} << chosen_;
     const std::size_t next = upstreams().Choose(SteadyNow(), tried);
@@ -73,12 +74,12 @@ Task<GatewaySession::Failure> GatewaySession::Connect() {
   }
 }
 
-void GatewaySession::NoteFailure() {
-  if (upstream_) upstream_error_.assign(upstream_->error());
-  upstreams().Failed(chosen_, SteadyNow(), upstream_error_);
+void GatewaySession::NoteFailure(std::string_view why) {
+  upstreams().Failed(chosen_, SteadyNow(), why);
 }
 
-Task<GatewaySession::Failure> GatewaySession::ConnectToChosen() {
+// `why`, where it fails: what TLS said at the last address; else empty.
+Task<GatewaySession::Failure> GatewaySession::ConnectToChosen(std::string* why) {
   Failure failure = Failure::kUnreachable;
   const std::shared_ptr<const Endpoints> endpoints = upstreams().endpoints(chosen_);
   for (const net::tcp::endpoint& endpoint : *endpoints) {
@@ -88,7 +89,7 @@ Task<GatewaySession::Failure> GatewaySession::ConnectToChosen() {
     if (left_) failure = Failure::kClientLeft;
     if (connected && !left_) co_return Failure::kNone;
     if (upstream_->timed_out()) failure = Failure::kTimeout;
-    upstream_error_.assign(upstream_->error());
+    why->assign(upstream_->error());
     upstream_.reset();
     if (left_) break;
   }

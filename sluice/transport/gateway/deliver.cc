@@ -44,7 +44,7 @@ Task<bool> GatewaySession::Deliver() {
           pump_failure_ == Failure::kNone || pump_failure_ == Failure::kTimeout;
       if (upstreams_fault) {
         NoteUpstreamError();
-        NoteFailure();
+        NoteFailure(upstream_->error());
       }
       if (!out_.empty()) co_await WriteToClient(out_);
       stream().Abort();

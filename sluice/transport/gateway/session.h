@@ -88,8 +88,8 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   net::Task<Failure> AskUpstream();
   net::Task<Failure> Attempt(bool fresh);
   net::Task<Failure> Connect();
-  net::Task<Failure> ConnectToChosen();
-  void NoteFailure();
+  net::Task<Failure> ConnectToChosen(std::string* why);
+  void NoteFailure(std::string_view why);
   net::Task<Failure> SendRequest();
   net::Task<void> PumpBody();
   net::Task<void> StopPump();
@@ -131,8 +131,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
 
   UpstreamPlaces::Place place_;
   UpstreamPool::Connection upstream_;
-  std::string upstream_error_;  // of the last connection that could not be opened; mostly empty
-  std::size_t chosen_ = 0;      // of upstreams()
+  std::size_t chosen_ = 0;  // of upstreams()
   net::ResponseHead answer_;
   transport::UpstreamLimits upstream_limits_;
   std::optional<net::Task<void>> pump_;  // sends a long body while the answer is awaited

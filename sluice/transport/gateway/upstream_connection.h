@@ -33,7 +33,7 @@ class UpstreamConnection final : public net::Http1Stream {
   // Once, under the deadline that is set. False: as Stream::Connect(), or the handshake failed.
   net::Task<bool> Open() { return peer_ ? OpenTls() : Connect(endpoint_); }
 
-  // What TLS has to say of its end, in words for the log; mostly empty.
+  // What TLS has to say of its end, in words for the log; empty unless TLS was the reason.
   [[nodiscard]] std::string_view error() const {
     return refusal_.empty() ? tls_error() : std::string_view(refusal_);
   }
