@@ -217,7 +217,7 @@ void TlsSession::Explain(int error) {
   } else if (error == SSL_ERROR_SSL) {
     why_ = TakeError();
   } else {
-    why_ = "the peer ended the connection without a word";
+    why_ = "the peer ended the connection without TLS's close_notify";
   }
   ERR_clear_error();
 }
