@@ -1,11 +1,14 @@
 // sluice serve: opens every door that the configuration names, until SIGTERM or SIGINT; SIGHUP
 // reloads. Without a configuration it runs the demo.
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <iostream>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "apps/sluice/commands.h"
@@ -22,12 +25,16 @@ namespace asio = boost::asio;
 
 // Signals, from the moment this is made: one that comes while the doors are being opened is kept,
 // and neither lost nor deadly.
+//
+// A reload has a thread of its own, for it may wait for a name server, and the end must not wait
+// for it. A SIGHUP that comes meanwhile is followed by one more reload.
 class Signals {
  public:
   // Reloads on SIGHUP; returns when another one asks for the end.
   void ServeUntilTheEnd(Server& server) {
     Wait(server);
     context_.run();
+    reload_ = {};  // gives up, and ends
   }
 
  private:
@@ -36,15 +43,29 @@ class Signals {
       if (error) return;
       if (signal != SIGHUP) {
         log::Info("stopping", {{"signal", signal}});
+        context_.stop();
         return;
       }
-      server.Reload();
+      again_ = reload_.joinable();
+      if (!again_) Reload(server);
       Wait(server);
+    });
+  }
+
+  void Reload(Server& server) {
+    reload_ = std::jthread([this, &server](const std::stop_token& stop) {
+      server.Reload(stop);
+      asio::post(context_, [this, &server] {
+        reload_ = {};
+        if (std::exchange(again_, false)) Reload(server);
+      });
     });
   }
 
   asio::io_context context_;
   asio::signal_set signals_{context_, SIGINT, SIGTERM, SIGHUP};
+  std::jthread reload_;
+  bool again_ = false;  // once the one that runs has ended
 };
 
 int Serve(config::LoadResult loaded, Server::Loader loader, const std::string& welcome) {

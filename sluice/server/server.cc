@@ -4,6 +4,7 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,12 +64,15 @@ void LogDiagnostics(const config::Diagnostics& diagnostics) {
 
 class Server::Parts {
  public:
-  Parts(config::Config config, Loader loader)
-      : config_(std::move(config)), loader_(std::move(loader)), loops_(config_.threads) {}
+  Parts(config::Config config, Loader loader, gateway::Resolver resolve)
+      : config_(std::move(config)),
+        loader_(std::move(loader)),
+        resolve_(std::move(resolve)),
+        loops_(config_.threads) {}
   ~Parts() { (void)Stop(); }
 
   absl::Status Start();
-  bool Reload();
+  bool Reload(std::stop_token stop);
   bool Stop();
   std::string gateway_address() const;
   std::string admin_address() const;
@@ -79,7 +83,8 @@ class Server::Parts {
   absl::Status StartGateway();
   void StartHousekeeping();
   absl::Status Use(std::shared_ptr<const RuleSet> rules);
-  absl::Status Use(const config::Config& next);
+  absl::Status Use(const config::Config& next, std::stop_token stop);
+  void SetReloading(bool reloading);
   absl::StatusOr<std::unique_ptr<Certificates>> CertificatesFor(config::GatewaySettings next) const;
   void LookAtCertificates();
   void HandOnCertificates();
@@ -94,6 +99,7 @@ class Server::Parts {
 
   config::Config config_;
   const Loader loader_;
+  const gateway::Resolver resolve_;
   SystemClock clock_;
   std::optional<SnapshotLock> snapshot_lock_;  // longer than the store writes
   std::unique_ptr<MemoryStore> store_;
@@ -111,6 +117,7 @@ class Server::Parts {
   std::vector<ThreadMetrics*> thread_metrics_;      // by loop
   std::vector<std::unique_ptr<Limiter>> limiters_;  // by loop
   std::mutex changing_;                         // held by whoever changes what the gateway goes by:
+  bool reloading_ = false;                      // nobody else changes it meanwhile
   gateway::GatewayOptions options_;             // in force
   std::unique_ptr<Certificates> certificates_;  // null without a gateway
   std::unique_ptr<gateway::Gateway> gateway_;
@@ -167,7 +174,7 @@ absl::Status Server::Parts::StartGateway() {
   std::vector<Limiter*> limiters;
   for (const auto& limiter : limiters_) limiters.push_back(limiter.get());
   options_ = GatewayOptionsOf(config_, certificates_->contexts());
-  auto gateway = gateway::Gateway::Start(loops_, limiters, options_);
+  auto gateway = gateway::Gateway::Start(loops_, limiters, options_, resolve_);
   if (!gateway.ok()) return gateway.status();
   gateway_ = *std::move(gateway);
   log::Info("listening",
@@ -227,9 +234,9 @@ absl::Status Server::Parts::Use(std::shared_ptr<const RuleSet> rules) {
   return absl::OkStatus();
 }
 
-// All of it or nothing.
-absl::Status Server::Parts::Use(const config::Config& next) {
-  const std::lock_guard lock(changing_);
+// All of it or nothing. What may take long, names above all, comes first and without the lock;
+// nobody else changes what it goes by, for a reload is under way.
+absl::Status Server::Parts::Use(const config::Config& next, std::stop_token stop) {
   // Whether there is a gateway at all is for the next start.
   if (gateway_ == nullptr || !next.gateway) return Use(next.rules);
   auto loaded = CertificatesFor(*next.gateway);
@@ -237,8 +244,9 @@ absl::Status Server::Parts::Use(const config::Config& next) {
   const std::unique_ptr<Certificates>& other = *loaded;
   gateway::GatewayOptions options =
       GatewayOptionsOf(next, (other != nullptr ? other : certificates_)->contexts());
-  auto prepared = gateway_->Prepare(options);
+  auto prepared = gateway_->Prepare(options, std::move(stop));
   if (!prepared.ok()) return prepared.status();
+  const std::lock_guard lock(changing_);
   if (absl::Status used = Use(next.rules); !used.ok()) return used;
   gateway_->Use(*std::move(prepared));
   config_.gateway->drain = next.gateway->drain;
@@ -258,9 +266,15 @@ absl::StatusOr<std::unique_ptr<Certificates>> Server::Parts::CertificatesFor(
   return Certificates::Load(next);
 }
 
+// Not during a reload, which takes a look itself.
 void Server::Parts::LookAtCertificates() {
   const std::lock_guard lock(changing_);
-  if (ready_ && certificates_->Look()) HandOnCertificates();
+  if (ready_ && !reloading_ && certificates_->Look()) HandOnCertificates();
+}
+
+void Server::Parts::SetReloading(bool reloading) {
+  const std::lock_guard lock(changing_);
+  reloading_ = reloading;
 }
 
 // To the gateway, which keeps what it has on connections that are open.
@@ -288,11 +302,15 @@ void Server::Parts::TellOfCertificates() const {
   certificates_->WarnOfExpiry(clock_.Read().wall);
 }
 
-bool Server::Parts::Reload() {
+bool Server::Parts::Reload(std::stop_token stop) {
   const std::uint64_t next = generation_ + 1;
   config::LoadResult loaded = loader_(next);
   absl::Status used = absl::OkStatus();
-  if (loaded.config) used = Use(*loaded.config);
+  if (loaded.config) {
+    SetReloading(true);
+    used = Use(*loaded.config, std::move(stop));
+    SetReloading(false);
+  }
   const bool done = loaded.config.has_value() && used.ok();
   {
     const std::lock_guard lock(mutex_);
@@ -389,13 +407,14 @@ std::string Server::Parts::admin_address() const {
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Server::~Server() = default;
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(config::Config config, Loader reload) {
-  auto parts = std::make_unique<Parts>(std::move(config), std::move(reload));
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(config::Config config, Loader reload,
+                                                      gateway::Resolver resolve) {
+  auto parts = std::make_unique<Parts>(std::move(config), std::move(reload), std::move(resolve));
   if (absl::Status started = parts->Start(); !started.ok()) return started;
   return std::unique_ptr<Server>(new Server(std::move(parts)));
 }
 
-bool Server::Reload() { return parts_->Reload(); }
+bool Server::Reload(std::stop_token stop) { return parts_->Reload(std::move(stop)); }
 bool Server::Stop() { return parts_->Stop(); }
 std::string Server::gateway_address() const { return parts_->gateway_address(); }
 std::string Server::admin_address() const { return parts_->admin_address(); }

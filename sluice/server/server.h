@@ -11,18 +11,21 @@
 // they met. What belongs to a port, to the store or to the number of threads takes effect at the
 // next start; the log says so when it changed.
 //
-// Thread-safety: all functions from one thread, which is none of the loops'.
+// Thread-safety: one call at a time, from threads that are none of the loops'.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "sluice/config/config.h"
 #include "sluice/config/load.h"
+#include "sluice/net/address.h"
+#include "sluice/transport/gateway/name_lookup.h"
 
 namespace sluice {
 
@@ -32,12 +35,16 @@ class Server {
   using Loader = std::function<config::LoadResult(std::uint64_t generation)>;
 
   // Starts everything that `config` names; doors are open when it returns. `reload` is kept for
-  // Reload(). Errors: what could not be opened, with its address or file.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(config::Config config, Loader reload);
+  // Reload(). `resolve` finds the upstreams; what it uses it must own (name_lookup.h). Errors: what
+  // could not be opened, with its address or file.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(config::Config config, Loader reload,
+                                                       gateway::Resolver resolve = net::Resolve);
   ~Server();  // as Stop()
 
-  // True when the new configuration is in force; else the log has said why not.
-  bool Reload();
+  // True when the new configuration is in force; else the log has said why not. Waits for new
+  // names of upstreams, for at most gateway::Gateway::kLookUpWithin, or until `stop` is asked for,
+  // from any thread: then it fails. All else goes on meanwhile.
+  bool Reload(std::stop_token stop = {});
 
   // Not ready, accepts nothing new, lets what is in flight end for at most the drain time, writes
   // the snapshot, ends the threads. False: the snapshot could not be written, which the log has

@@ -1,4 +1,7 @@
 // The gateway's settings are replaced while requests are under way.
+#include <future>
+#include <stop_token>
+
 #include "absl/status/status.h"
 #include "tests/gateway/gateway_fixture.h"
 
@@ -268,6 +271,27 @@ TEST_F(ReloadTest, ANameThatNobodyKnowsChangesNothing) {
   connection.Send(kOk);
   EXPECT_EQ(client.ReadResponse().body, "ok");
   EXPECT_EQ(gateway_->counters().upstreams.size(), 1u);
+}
+
+TEST_F(ReloadTest, AReloadThatWaitsForANameCanBeGivenUp) {
+  const auto asked = std::make_shared<std::promise<void>>();
+  const auto answer = std::make_shared<std::promise<void>>();
+  resolve_ = [asked, answer](const net::HostPort& where) -> absl::StatusOr<Endpoints> {
+    if (net::IsLiteral(where)) return net::Resolve(where);
+    asked->set_value();
+    answer->get_future().wait();
+    return absl::NotFoundError("too late");
+  };
+  StartByHand();
+  std::stop_source stop;
+  std::thread other([&] {
+    asked->get_future().wait();
+    stop.request_stop();
+  });
+  options_.upstreams.push_back({.address = {"dead.example", 80}});
+  EXPECT_TRUE(absl::IsCancelled(gateway_->Prepare(options_, stop.get_token()).status()));
+  other.join();
+  answer->set_value();
 }
 
 TEST_F(ReloadTest, CountersGoOnWhateverBecomesOfAName) {

@@ -1,9 +1,11 @@
 #include "sluice/transport/gateway/gateway.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cassert>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "sluice/base/random.h"
@@ -28,6 +30,16 @@ std::shared_ptr<Upstream> Find(const UpstreamList& upstreams, const net::HostPor
   return nullptr;
 }
 
+[[maybe_unused]] bool EachAddressOnce(const std::vector<UpstreamOptions>& upstreams) {
+  for (auto one = upstreams.begin(); one != upstreams.end(); ++one) {
+    const bool again = std::any_of(std::next(one), upstreams.end(), [one](const auto& other) {
+      return other.address == one->address;
+    });
+    if (again) return false;
+  }
+  return true;
+}
+
 Gateway::UpstreamCounts CountsOf(const Upstream& upstream, bool in_force, bool checked) {
   Gateway::UpstreamCounts counts{.name = upstream.name, .in_force = in_force};
   if (in_force && checked) counts.up = upstream.up.load(std::memory_order_relaxed);
@@ -50,7 +62,7 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(net::EventLoops& loops,
                                                         Resolver resolve) {
   assert(limiters.size() == loops.size());
   auto gateway = std::unique_ptr<Gateway>(new Gateway(loops, std::move(resolve)));
-  absl::StatusOr<Settings> settings = gateway->Prepare(options);
+  absl::StatusOr<Settings> settings = gateway->Prepare(options, {});
   if (!settings.ok()) return settings.status();
   for (std::size_t i = 0; i < loops.size(); ++i) {
     gateway->parts_.push_back(std::make_unique<LoopParts>(loops[i], *limiters[i], loops.size(),
@@ -75,15 +87,22 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(net::EventLoops& loops,
   return gateway;
 }
 
-absl::StatusOr<Gateway::Settings> Gateway::Prepare(const GatewayOptions& options) const {
+absl::StatusOr<Gateway::Settings> Gateway::Prepare(const GatewayOptions& options,
+                                                   std::stop_token stop) const {
+  assert(EachAddressOnce(options.upstreams));
+  std::vector<net::HostPort> unknown;
+  for (const UpstreamOptions& upstream : options.upstreams) {
+    if (!Find(in_force_, upstream.address)) unknown.push_back(upstream.address);
+  }
+  auto found = LookUp(unknown, resolve_, kLookUpWithin, std::move(stop));
+  if (!found.ok()) return found.status();
   Settings settings{.options = options, .upstreams = {}};
+  auto next = found->begin();
   for (const UpstreamOptions& upstream : options.upstreams) {
     Settings::Chosen& chosen = settings.upstreams.emplace_back();
     chosen.upstream = Find(in_force_, upstream.address);
     if (chosen.upstream) continue;
-    absl::StatusOr<Endpoints> found = resolve_(upstream.address);
-    if (!found.ok()) return found.status();
-    chosen.found = std::make_shared<const Endpoints>(*std::move(found));
+    chosen.found = std::make_shared<const Endpoints>(std::move(*next++));
     chosen.upstream = Find(removed_, upstream.address);
     if (chosen.upstream) continue;
     chosen.upstream = std::make_shared<Upstream>(upstream.address, loops_.size(), chosen.found);
@@ -130,6 +149,7 @@ void Gateway::Remember(const Settings& settings) {
     }
     in_force_ = std::move(in_force);
     options_ = settings.options;
+    options_.tls.reset();  // the loops have it, and let go of it when it is replaced
   }
   std::vector<UpstreamNames::Name> names;
   for (const Settings::Chosen& chosen : settings.upstreams) {

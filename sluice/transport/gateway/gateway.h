@@ -7,11 +7,13 @@
 // What a request goes through is told in session.h; what it may cost at most in options.h.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +24,7 @@
 #include "sluice/net/tcp_server.h"
 #include "sluice/transport/gateway/health_checks.h"
 #include "sluice/transport/gateway/loop_parts.h"
+#include "sluice/transport/gateway/name_lookup.h"
 #include "sluice/transport/gateway/options.h"
 #include "sluice/transport/gateway/upstream.h"
 #include "sluice/transport/gateway/upstream_names.h"
@@ -34,8 +37,8 @@ class Gateway {
     std::string name;            // HOST:PORT
     bool in_force = true;        // false: the settings named it before a reload, and no longer do
     std::uint64_t requests = 0;  // that were sent there
-    std::uint64_t failures =
-        0;  // no connection, no answer in time, none that can be read, or one that broke off
+    // No connection, no answer in time, none that can be read, or one that broke off.
+    std::uint64_t failures = 0;
     std::uint64_t resting_in = 0;  // loops whose last word of it was that it fails
     std::optional<bool> up;        // what active checks say; nothing where there are none
     std::uint64_t checks_passed = 0;
@@ -56,9 +59,12 @@ class Gateway {
     std::vector<UpstreamCounts> upstreams;
   };
 
-  // Resolves the upstreams and listens. `resolve` is called from other threads than the loops'.
-  // `loops` and `limiters`, one for each loop, outlive the gateway. The loops may run already.
-  // Errors: as net::Listen and `resolve`.
+  // How long the lookup of names takes at most, at the start and at a reload.
+  static constexpr Duration kLookUpWithin = std::chrono::seconds{10};
+
+  // Resolves the upstreams and listens. `loops` and `limiters`, one for each loop, outlive the
+  // gateway; what `resolve` uses must do so, too (name_lookup.h). The loops may run already.
+  // Errors: as net::Listen and LookUp().
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Gateway>> Start(
       net::EventLoops& loops, std::span<Limiter* const> limiters, const GatewayOptions& options,
       Resolver resolve = net::Resolve);
@@ -70,13 +76,15 @@ class Gateway {
   [[nodiscard]] Counters counters() const;  // from any thread
 
   // New settings in two steps, so that a caller can refuse them as a whole together with others.
-  // Prepare() looks up the names of upstreams that are not in force, and changes nothing; errors:
-  // as the resolver. Use() puts the settings in force, and cannot fail: requests under way end
-  // under those that they met, the next on any connection meet the new ones. `listen`,
-  // `connections`, `tls` (ReplaceTls() is for that) and the number of loops stay as they are. Not
-  // from a loop's thread, one call at a time, not after Drain(); no Use() of another in between.
+  // Prepare() looks up the names of upstreams that are not in force, and changes nothing; it gives
+  // up when `stop` is asked for; errors: as LookUp(). Use() puts the settings in force, and cannot
+  // fail: requests under way end under those that they met, the next on any connection meet the new
+  // ones. `listen`, `connections`, `tls` (ReplaceTls() is for that) and the number of loops stay as
+  // they are. Not from a loop's thread, one call at a time, not after Drain(); no Use() of another
+  // in between.
   struct Settings;
-  [[nodiscard]] absl::StatusOr<Settings> Prepare(const GatewayOptions& options) const;
+  [[nodiscard]] absl::StatusOr<Settings> Prepare(const GatewayOptions& options,
+                                                 std::stop_token stop = {}) const;
   void Use(Settings settings);
 
   // Clients that connect from now on are shown this; connections that are open keep what they have.
@@ -103,7 +111,7 @@ class Gateway {
   const Resolver resolve_;
   // Guards the three that follow, which Use() writes and counters() reads.
   mutable std::mutex mutex_;
-  GatewayOptions options_;  // in force
+  GatewayOptions options_;  // in force, but for `tls`
   UpstreamList in_force_;
   UpstreamList removed_;                           // last is the latest; kMaxRemoved at most
   std::vector<std::unique_ptr<LoopParts>> parts_;  // of each loop

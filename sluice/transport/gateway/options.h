@@ -1,5 +1,6 @@
 // What the gateway is told: where it listens, where it forwards to, and every bound. The defaults
-// are those of the configuration. All but `listen` and `connections` can be replaced while it runs.
+// are those of the configuration. All can be replaced while it runs (gateway.h), but for `listen`
+// and `connections`; `tls` by a call of its own.
 #pragma once
 
 #include <chrono>
@@ -42,7 +43,8 @@ struct HealthCheckOptions {
 struct GatewayOptions {
   net::HostPort listen;
   std::shared_ptr<const net::TlsServerContext> tls;  // towards the clients; null: plain HTTP
-  std::vector<UpstreamOptions> upstreams;            // 1 to Balancer::kMaxUpstreams of them
+  // 1 to Balancer::kMaxUpstreams of them, each address once.
+  std::vector<UpstreamOptions> upstreams;
   Balancer::Options upstream_health;
   HealthCheckOptions health_check;
   // How often the names of upstreams are looked up again; > 0.

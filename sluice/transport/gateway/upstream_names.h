@@ -24,15 +24,10 @@
 #include "absl/status/statusor.h"
 #include "sluice/base/steady_now.h"
 #include "sluice/base/time.h"
-#include "sluice/net/address.h"
+#include "sluice/transport/gateway/name_lookup.h"
 #include "sluice/transport/gateway/upstream.h"
 
 namespace sluice::gateway {
-
-// Finds what a name stands for. May block; errors as net::Resolve. Called from any thread, from
-// several at once. One that hangs is left behind: it may still run, and its copy be destroyed, when
-// whoever was given it is gone, so it must own what it uses.
-using Resolver = std::function<absl::StatusOr<Endpoints>(const net::HostPort&)>;
 
 class UpstreamNames {
  public:
