@@ -221,7 +221,8 @@ class SeveralUpstreams(Example):
         self.assertEqual(self.statuses(sluice, 40, headers=self.ANN)[0], [200] * 40)
         self.assertEqual(large.count_requests(), 70)
         deadline = time.monotonic() + 20
-        while sluice.metric(f'sluice_upstream_up{{upstream="127.0.0.1:{small.port}"}}') == 1 and time.monotonic() < deadline:
+        up = f'sluice_upstream_up{{upstream="127.0.0.1:{small.port}"}}'
+        while sluice.metric(up) == 1 and time.monotonic() < deadline:
             time.sleep(0.1)
         self.assertEqual(sluice.metric(f'sluice_upstream_up{{upstream="127.0.0.1:{small.port}"}}'), 0)
         self.assertEqual(sluice.metric(f'sluice_upstream_up{{upstream="127.0.0.1:{large.port}"}}'), 1)

@@ -122,7 +122,8 @@ class Nginx(unittest.TestCase):
                 put = subprocess.run(["curl", "-s", "-m", "60", "-o", "/dev/null", "-w", "%{http_code}", *form,
                                       "-T", path, url], capture_output=True, text=True, check=True)
                 self.assertIn(put.stdout, ("201", "204"))
-                got = subprocess.run(["curl", "-s", "-m", "60", "--limit-rate", "30M", url], capture_output=True, check=True)
+                got = subprocess.run(["curl", "-s", "-m", "60", "--limit-rate", "30M", url], capture_output=True,
+                                     check=True)
                 self.assertEqual(hashlib.sha256(got.stdout).digest(), hashlib.sha256(data).digest())
 
     def test_answers_without_a_body_leave_the_connection_usable(self):
