@@ -140,9 +140,12 @@ bool Stream::Readable() {
 }
 
 Task<bool> Stream::WaitFor(Socket::wait_type what) {
+  const unsigned cancelled = waits_cancelled_;
   auto [failed] =
       co_await Await<error_code>([&](auto done) { socket_.async_wait(what, std::move(done)); });
-  co_return !failed && !timed_out_;
+  if (timed_out_ || aborted_ || waits_cancelled_ != cancelled) co_return false;
+  // ReadableTls() woke the reader, and everybody else with it.
+  co_return !failed || failed == asio::error::operation_aborted;
 }
 
 Task<absl::Status> Stream::AcceptTls(const TlsServerContext& context) {
@@ -166,6 +169,7 @@ Task<absl::Status> Stream::Handshake() {
   const std::unique_ptr<TlsSession> failed = std::move(tls_);
   if (!failed->is_client() && !failed->begun()) co_return absl::CancelledError();
   if (timed_out_) co_return absl::DeadlineExceededError("the TLS handshake took too long");
+  if (!there) co_return absl::CancelledError("the TLS handshake was broken off");
   const std::string why = absl::StrCat("TLS handshake: ", failed->why());
   if (failed->unverified()) co_return absl::FailedPreconditionError(why);
   if (failed->hears_http()) co_return absl::UnimplementedError(why);
@@ -202,9 +206,12 @@ Task<bool> Stream::WriteTls(std::string_view first, std::string_view second,
 bool Stream::ReadableTls() {
   const bool maybe = tls_->pending() || SocketReadable(socket_.native_handle());
   if (!tls_->established()) return maybe || tls_->begun();
-  if (!maybe || !tls_->Peek()) return false;
+  if (!maybe) return false;
+  // Half a record may become a request: who drains waits for it.
+  if (!tls_->Peek()) return tls_->pending();
   // OpenSSL has the bytes now: the socket will not wake who waits for them.
-  if (reading_) CancelWait();
+  error_code ignored;
+  if (reading_) socket_.cancel(ignored);
   return true;
 }
 
@@ -246,6 +253,7 @@ void Stream::Abort() {
 
 void Stream::CancelWait() {
   error_code ignored;
+  ++waits_cancelled_;
   socket_.cancel(ignored);
 }
 

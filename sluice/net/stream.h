@@ -55,7 +55,7 @@ class Stream : public Deadline {
 
   // The handshake, under the deadline that is set; before anything is read or written. When it
   // fails the stream is a plain one as before, and good for nothing but saying so.
-  //   kCancelled           the client left, or was cut off, before it had said anything
+  //   kCancelled           the client left before it had said anything, or we broke it off
   //   kDeadlineExceeded    it took too long
   //   kFailedPrecondition  the server is not who it should be: why, in OpenSSL's words
   //   kUnimplemented       the client speaks HTTP without TLS
@@ -80,7 +80,8 @@ class Stream : public Deadline {
 
   // Whether bytes, or the end of the connection, can be read at once. For a connection that lies
   // idle: true means that the peer closed it, or said what nobody asked. What TLS says to itself
-  // does not count. During a handshake: whether the peer has begun with it.
+  // does not count, but half a record does: it may be anything. During a handshake: whether the
+  // peer has begun with it.
   [[nodiscard]] bool Readable();
 
   // Ends reading and writing in both directions, now. The socket stays open until destroyed.
@@ -114,6 +115,7 @@ class Stream : public Deadline {
   Task<bool> WritePlain(std::string_view first, std::string_view second, std::string_view third);
   Task<bool> WriteTls(std::string_view first, std::string_view second, std::string_view third);
   Task<absl::Status> Handshake();
+  // For TLS. True: try again, which may find that there is nothing yet.
   Task<bool> WaitFor(Socket::wait_type what);
   [[nodiscard]] bool ReadableTls();
 
@@ -123,6 +125,7 @@ class Stream : public Deadline {
   bool deadline_is_soft_ = false;
   bool aborted_ = false;
   bool ended_ = false;
+  unsigned waits_cancelled_ = 0;
   bool reading_ = false;                       // somebody waits in Read(); kept for TLS alone
   std::unique_ptr<internal::TlsSession> tls_;  // null: plain
 };

@@ -179,11 +179,13 @@ bool TlsSession::Peek() {
 }
 
 TlsSession::Step TlsSession::End() {
+  if (end_said_) return Step::kDone;  // SSL_shutdown() would read now, past Read()
   if (!established_ || !writable_) return Step::kBroken;
   ERR_clear_error();
   const int result = SSL_shutdown(ssl_.get());
-  if (result >= 0) return Step::kDone;  // 0: the peer has not said the same yet
-  return StepOf(result);
+  if (result < 0) return StepOf(result);
+  end_said_ = true;  // 0: the peer has not said the same yet
+  return Step::kDone;
 }
 
 bool TlsSession::pending() const {

@@ -60,7 +60,7 @@ class TlsSession {
   [[nodiscard]] Moved Write(std::string_view bytes);
   // Whether Read() has something to say at once. Deals with what is no content: tickets, new keys.
   [[nodiscard]] bool Peek();
-  // Says that nothing more will be written.
+  // Says that nothing more will be written; once, however often it is called.
   [[nodiscard]] Step End();
   // Nothing will be written any more, and the peer is not told.
   void Spoil() { writable_ = false; }
@@ -94,6 +94,7 @@ class TlsSession {
   std::string why_;
   Step reading_ = Step::kDone;  // kEnded and kBroken stay
   bool writable_ = true;
+  bool end_said_ = false;
   const int socket_;
   bool begun_ = false;
   bool hears_http_ = false;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -90,12 +91,8 @@ void TlsClient::Resume(const TlsClient& before) {
 }
 
 bool TlsClient::Flush() {
-  const char* bytes = nullptr;
-  BIO* out = SSL_get_wbio(ssl_);
-  const long size = BIO_get_mem_data(out, &bytes);
-  const bool sent = size <= 0 || SendPlain({bytes, static_cast<std::size_t>(size)});
-  static_cast<void>(BIO_reset(out));
-  return sent;
+  const std::string bytes = TakeOut();
+  return bytes.empty() || SendPlain(bytes);
 }
 
 bool TlsClient::Feed() {
@@ -132,11 +129,20 @@ bool TlsClient::Handshake() {
 
 std::string TlsClient::FirstFlight() {
   SSL_do_handshake(ssl_);
+  return TakeOut();
+}
+
+std::string TlsClient::Sealed(std::string_view content) {
+  SSL_write(ssl_, content.data(), static_cast<int>(content.size()));
+  return TakeOut();
+}
+
+std::string TlsClient::TakeOut() {
   const char* bytes = nullptr;
   const long size = BIO_get_mem_data(SSL_get_wbio(ssl_), &bytes);
-  std::string flight(bytes, static_cast<std::size_t>(size));
+  std::string out(bytes, static_cast<std::size_t>(std::max(size, 0L)));
   static_cast<void>(BIO_reset(SSL_get_wbio(ssl_)));
-  return flight;
+  return out;
 }
 
 bool TlsClient::Send(std::string_view content) {

@@ -41,6 +41,8 @@ class TlsClient final : public RawClient {
   // The bytes that a client begins with, which it does not send by itself.
   std::string FirstFlight();
   bool Send(std::string_view content) override;
+  // What Send() would put on the wire, which is not sent.
+  std::string Sealed(std::string_view content);
   // As bytes on the wire, past TLS.
   bool SendPlain(std::string_view bytes) { return RawClient::Send(bytes); }
   // Says so by TLS; the connection stays as it is.
@@ -70,6 +72,7 @@ class TlsClient final : public RawClient {
 
  private:
   void Prepare();
+  std::string TakeOut();  // of the memory that OpenSSL writes to
   bool Flush();
   bool Feed();
   bool Advance(int result);
