@@ -33,6 +33,7 @@ Task<bool> Http1Session::Secure() {
   const absl::Status status = co_await stream_.AcceptTls(*tls_);
   OnHandshake(status);
   tls_.reset();
+  idle_ = false;
   if (status.code() == absl::StatusCode::kUnimplemented) {
     co_await Refuse({400, "this port speaks TLS; ask with https://"});
   }
