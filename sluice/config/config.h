@@ -86,6 +86,18 @@ struct HealthCheckSettings {
   friend bool operator==(const HealthCheckSettings&, const HealthCheckSettings&) = default;
 };
 
+enum class AccessForm : std::uint8_t { kCombined, kJson };
+
+// `access_log: { ... }` of the gateway.
+struct AccessLogSettings {
+  bool on = false;
+  std::string file;  // path, relative to the file's folder; empty: standard output
+  AccessForm form = AccessForm::kCombined;
+  bool query = false;                    // paths with their query
+  std::uint64_t buffer_bytes = 1 << 20;  // of lines that wait for the disk; for each thread
+  friend bool operator==(const AccessLogSettings&, const AccessLogSettings&) = default;
+};
+
 struct GatewaySettings {
   Endpoint listen;
   std::optional<TlsSettings> tls;  // nothing: plain HTTP
@@ -112,6 +124,7 @@ struct GatewaySettings {
       std::chrono::hours{1};  // of an upgraded connection through which nothing passes
   std::vector<std::string> upgrades = {"websocket"};  // protocols in lower case (upgrades.h)
   CorsSettings cors;
+  AccessLogSettings access_log;
   Duration drain = std::chrono::seconds{10};  // at shutdown, for what is in flight
   friend bool operator==(const GatewaySettings&, const GatewaySettings&) = default;
 };

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sluice/base/ascii.h"
+#include "sluice/config/access_log.h"
 #include "sluice/config/cors.h"
 #include "sluice/config/endpoint_reader.h"
 #include "sluice/config/tls_reader.h"
@@ -216,6 +217,9 @@ void ReadGateway(const Value& value, const std::string& base_dir, Config& config
   ReadTimeout(fields, "drain", 0ms, gateway.drain);
   if (const auto upgrades = fields.Take("upgrades")) gateway.upgrades = ReadUpgrades(*upgrades);
   if (const auto cors = fields.Take("cors")) gateway.cors = ReadCors(*cors);
+  if (const auto log = fields.Take("access_log")) {
+    gateway.access_log = ReadAccessLog(*log, base_dir);
+  }
   fields.Finish();
   config.gateway = std::move(gateway);
 }

@@ -111,6 +111,8 @@ const std::map<std::string, Place>& Places() {
       {"/properties/gateway/properties/health_check",
        {"gateway: { health_check: { zzzzzz: 1 } }\n", "`health_check` has "}},
       {"/$defs/upstream/oneOf/1", {"gateway: { upstream: { zzzzzz: 1 } }\n", "`upstream` has "}},
+      {"/properties/gateway/properties/access_log",
+       {"gateway: { access_log: { zzzzzz: 1 } }\n", "`access_log` has "}},
       {"/properties/admin", {"admin: { zzzzzz: 1 }\n", "`admin` has "}},
       {"/properties/store", {"store: { zzzzzz: 1 }\n", "`store` has "}},
       {"/properties/store/properties/memory",
@@ -156,6 +158,8 @@ TEST(SchemaTest, HasExactlyTheWordsThatTheParserTakes) {
   const std::map<std::string, const char*> texts = {
       {"/properties/identity/properties/ip/properties/header",
        "identity: { ip: { header: zzzzzz } }\n"},
+      {"/properties/gateway/properties/access_log/properties/format",
+       "gateway: { access_log: { format: zzzzzz } }\n"},
       {"/properties/gateway/properties/cors/properties/preflight",
        "gateway: { cors: { preflight: zzzzzz } }\n"},
       {"/properties/gateway/properties/tls/properties/min_version",

@@ -100,6 +100,24 @@ node: { name: n1, region: eu }
   EXPECT_EQ(config.rules->generation(), 7u);
 }
 
+TEST(SettingsTest, AnAccessLogNeedsAFileAndRoomForALine) {
+  const auto with = [](std::string_view log) {
+    return fmt::format("gateway: {{ listen: a:1, upstream: http://a, access_log: {} }}\n", log);
+  };
+  EXPECT_EQ(Good("gateway: { listen: a:1, upstream: http://a }\n").gateway->access_log,
+            AccessLogSettings{});
+  EXPECT_EQ(
+      Good(with("{ file: /log, format: json, query: true, buffer: 512KiB }")).gateway->access_log,
+      (AccessLogSettings{.on = true,
+                         .file = "/log",
+                         .form = AccessForm::kJson,
+                         .query = true,
+                         .buffer_bytes = 512 << 10}));
+  EXPECT_EQ(Good(with("{ file: stdout }")).gateway->access_log, AccessLogSettings{.on = true});
+  EXPECT_NE(Complaints(with("{ format: json }")).find("needs `file`"), std::string::npos);
+  EXPECT_NE(Complaints(with("{ file: a, buffer: 1KiB }")).find("`buffer`"), std::string::npos);
+}
+
 TEST(SettingsTest, ReadsEveryDialectOfHeaders) {
   EXPECT_EQ(Good("rules: []\n").headers, HeaderSettings{.draft_11 = true});
   EXPECT_EQ(Good("headers: draft-07\n").headers,

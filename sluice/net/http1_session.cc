@@ -84,6 +84,7 @@ Task<void> Http1Session::Refuse(const HeadProblem& problem) {
   AppendAnswer(answer, /*keep_alive=*/false, /*without_body=*/false, &out_);
   stream_.Set(limits_->write_time);
   const bool sent = co_await stream_.Write(out_);
+  OnRefused(answer);
   if (sent) co_await stream_.CloseGently(limits_->close_time);
 }
 

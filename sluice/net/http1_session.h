@@ -56,6 +56,8 @@ class Http1Session : public Session {
 
   // A request that can not be read is answered: appends more fields, each line with its CRLF.
   virtual void AppendRefusalFields(std::string* /*fields*/) {}
+  // It was, with this; nothing more comes of the connection.
+  virtual void OnRefused(const Answer& /*answer*/) {}
 
   // Sends a whole answer and gets rid of what is left of the request's body. Returns whether the
   // connection may be used again; says the same to the client.

@@ -4,7 +4,8 @@ namespace sluice {
 
 static_assert(config::kMaxUpstreams <= gateway::Balancer::kMaxUpstreams);
 
-gateway::GatewayOptions GatewayOptionsOf(const config::Config& config, const TlsContexts& tls) {
+gateway::GatewayOptions GatewayOptionsOf(const config::Config& config, const TlsContexts& tls,
+                                         const gateway::AccessLog* access_log) {
   const config::GatewaySettings& settings = *config.gateway;
   gateway::GatewayOptions options;
   options.listen = {.host = settings.listen.host, .port = settings.listen.port};
@@ -38,6 +39,7 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config, const Tls
   options.cors = {.origins = settings.cors.origins,
                   .exempt_preflight = settings.cors.exempt_preflight,
                   .credentials = settings.cors.credentials};
+  options.access_log = access_log;
   options.connections = config.bounds.connections;
   options.upstream_connections = config.bounds.upstream_connections;
   options.idle_upstream_connections = config.bounds.idle_upstream_connections;

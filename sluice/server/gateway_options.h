@@ -7,8 +7,9 @@
 
 namespace sluice {
 
-// Requires config.gateway, and `tls` loaded for it.
+// Requires config.gateway, and `tls` loaded for it. `access_log` may be null.
 [[nodiscard]] gateway::GatewayOptions GatewayOptionsOf(const config::Config& config,
-                                                       const TlsContexts& tls);
+                                                       const TlsContexts& tls,
+                                                       const gateway::AccessLog* access_log);
 
 }  // namespace sluice

@@ -118,6 +118,15 @@ void WriteGatewayMetrics(const gateway::Gateway::Counters& counters, std::string
   WriteCheckMetrics(counters, writer);
 }
 
+void WriteAccessLogMetrics(const LineWriter& lines, std::string& out) {
+  PrometheusWriter writer(out);
+  writer.Single("sluice_access_log_dropped_total", "counter",
+                "Lines lost because the disk was too slow or full.", lines.dropped());
+  writer.Single("sluice_access_log_failures_total", "counter",
+                "Times that writing the access log, or opening it anew, began to fail.",
+                lines.failures());
+}
+
 void WriteServerMetrics(const ReloadCounts& reloads, std::uint64_t generation, bool draining,
                         std::string_view node, std::string& out) {
   PrometheusWriter writer(out);

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "sluice/base/line_writer.h"
 #include "sluice/store/memory/memory_store.h"
 #include "sluice/transport/gateway/gateway.h"
 
@@ -17,6 +18,7 @@ struct ReloadCounts {
 
 // All of these append.
 void WriteStoreMetrics(const MemoryStats& stats, std::string& out);
+void WriteAccessLogMetrics(const LineWriter& lines, std::string& out);
 void WriteGatewayMetrics(const gateway::Gateway::Counters& counters, std::string& out);
 // `node` is node.name; it may be empty.
 void WriteServerMetrics(const ReloadCounts& reloads, std::uint64_t generation, bool draining,

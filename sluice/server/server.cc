@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "sluice/admin/admin_port.h"
 #include "sluice/base/clock.h"
+#include "sluice/base/line_writer.h"
 #include "sluice/base/log.h"
 #include "sluice/limiter/limiter.h"
 #include "sluice/net/event_loops.h"
@@ -79,6 +80,8 @@ class Server::Parts {
 
  private:
   absl::Status OpenStore();
+  absl::Status OpenAccessLog();
+  const gateway::AccessLog* gateway_log() const { return access_log_ ? &*access_log_ : nullptr; }
   absl::Status StartDoors();
   absl::Status StartGateway();
   void StartHousekeeping();
@@ -120,12 +123,15 @@ class Server::Parts {
   bool reloading_ = false;                      // nobody else changes it meanwhile
   gateway::GatewayOptions options_;             // in force
   std::unique_ptr<Certificates> certificates_;  // null without a gateway
+  std::unique_ptr<LineWriter> access_lines_;
+  std::optional<gateway::AccessLog> access_log_;
   std::unique_ptr<gateway::Gateway> gateway_;
   std::unique_ptr<admin::AdminPort> admin_;
   std::unique_ptr<Housekeeping> housekeeping_;
 };
 
 absl::Status Server::Parts::Start() {
+  if (absl::Status opened = OpenAccessLog(); !opened.ok()) return opened;
   if (absl::Status opened = OpenStore(); !opened.ok()) return opened;
   auto active = ActiveRules::Make(config_.rules, *store_, clock_);
   if (!active.ok()) return active.status();
@@ -146,6 +152,21 @@ absl::Status Server::Parts::Start() {
   StartHousekeeping();
   started_ = true;
   ready_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::OpenAccessLog() {
+  if (!config_.gateway || !config_.gateway->access_log.on) return absl::OkStatus();
+  const config::AccessLogSettings& settings = config_.gateway->access_log;
+  auto lines = LineWriter::Open(
+      {.path = settings.file, .rings = loops_.size(), .ring_bytes = settings.buffer_bytes});
+  if (!lines.ok()) return lines.status();
+  access_lines_ = *std::move(lines);
+  const bool json = settings.form == config::AccessForm::kJson;
+  access_log_.emplace(
+      gateway::AccessLog{.lines = *access_lines_,
+                         .form = json ? gateway::AccessForm::kJson : gateway::AccessForm::kCombined,
+                         .query = settings.query});
   return absl::OkStatus();
 }
 
@@ -173,7 +194,7 @@ absl::Status Server::Parts::StartGateway() {
   TellOfCertificates();
   std::vector<Limiter*> limiters;
   for (const auto& limiter : limiters_) limiters.push_back(limiter.get());
-  options_ = GatewayOptionsOf(config_, certificates_->contexts());
+  options_ = GatewayOptionsOf(config_, certificates_->contexts(), gateway_log());
   auto gateway = gateway::Gateway::Start(loops_, limiters, options_, resolve_);
   if (!gateway.ok()) return gateway.status();
   gateway_ = *std::move(gateway);
@@ -243,7 +264,7 @@ absl::Status Server::Parts::Use(const config::Config& next, std::stop_token stop
   if (!loaded.ok()) return loaded.status();
   const std::unique_ptr<Certificates>& other = *loaded;
   gateway::GatewayOptions options =
-      GatewayOptionsOf(next, (other != nullptr ? other : certificates_)->contexts());
+      GatewayOptionsOf(next, (other != nullptr ? other : certificates_)->contexts(), gateway_log());
   auto prepared = gateway_->Prepare(options, std::move(stop));
   if (!prepared.ok()) return prepared.status();
   const std::lock_guard lock(changing_);
@@ -303,6 +324,7 @@ void Server::Parts::TellOfCertificates() const {
 }
 
 bool Server::Parts::Reload(std::stop_token stop) {
+  if (access_lines_ != nullptr) access_lines_->Reopen();
   const std::uint64_t next = generation_ + 1;
   config::LoadResult loaded = loader_(next);
   absl::Status used = absl::OkStatus();
@@ -340,6 +362,8 @@ void Server::Parts::WarnOfChangesForTheNextStart(const config::Config& next) con
        next.gateway && config_.gateway && next.gateway->listen != config_.gateway->listen},
       {"gateway.tls", next.gateway && config_.gateway &&
                           next.gateway->tls.has_value() != config_.gateway->tls.has_value()},
+      {"gateway.access_log",
+       next.gateway && config_.gateway && next.gateway->access_log != config_.gateway->access_log},
       {"admin", next.admin != config_.admin},
       {"store.memory", next.memory != config_.memory},
       {"limits.connections", next.bounds.connections != config_.bounds.connections},
@@ -364,6 +388,7 @@ void Server::Parts::WriteMetrics(std::string& out) const {
     generation = active_->rules().generation();
   }
   WriteServerMetrics(reloads, generation, !ready_.load(), config_.node_name, out);
+  if (access_lines_ != nullptr) WriteAccessLogMetrics(*access_lines_, out);
   if (gateway_ != nullptr) WriteGatewayMetrics(gateway_->counters(), out);
   if (certificates_ != nullptr) certificates_->WriteMetrics(out);
 }
@@ -392,6 +417,7 @@ bool Server::Parts::Stop() {
   admin_.reset();
   loops_.Stop();
   gateway_.reset();
+  access_lines_.reset();  // writes what is left
   // A start that failed has counted nothing.
   return !started_ || config_.memory.snapshot.empty() || WriteSnapshot();
 }

@@ -8,7 +8,7 @@ import threading
 import time
 import unittest
 
-from processes import BIN, SOURCE, Raw, Sluice, ask, gateway, settings, wait_until
+from processes import BIN, SOURCE, OrdersApi, Raw, Sluice, ask, gateway, settings, wait_until
 
 API = "rules: [{ name: api, key: api_key, limit: 60/min, burst: 3 }]"
 
@@ -298,6 +298,51 @@ class Operation(unittest.TestCase):
             self.assertEqual(json.loads(sluice.get_admin("/healthz"))["status"], "ok")
             self.assertEqual(json.loads(sluice.get_admin("/readyz"))["status"], "ready")
             self.assertEqual(json.loads(sluice.get_admin("/v1/rules"))["rules"][0]["name"], "api")
+
+    def test_the_access_log_is_rotated_by_name_and_sighup_and_whole_at_the_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            orders = OrdersApi()
+            config = settings(orders.port, API).replace(
+                "gateway: {", "gateway: { access_log: { file: access.log, format: json },")
+            sluice = Sluice(config, folder)
+            path = os.path.join(folder, "access.log")
+            for _ in range(5):
+                ask(sluice.port, "/v1/orders?secret")
+            os.rename(path, path + ".1")
+            sluice.reload(config)
+            deadline = time.monotonic() + 10
+            while not os.path.exists(path) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            ask(sluice.port)
+            self.assertEqual(sluice.metric("sluice_access_log_dropped_total"), 0)
+            self.assertEqual(sluice.stop(), 0)
+            orders.stop()
+            with open(path + ".1") as old, open(path) as new:
+                before = [json.loads(line) for line in old]
+                after = [json.loads(line) for line in new]
+            self.assertEqual(sorted(line["status"] for line in before), [200] * 3 + [429] * 2)
+            self.assertEqual({line["path"] for line in before}, {"/v1/orders"})
+            self.assertEqual([line["status"] for line in after], [429])
+            self.assertEqual(after[0]["rule"], "api")
+
+    def test_the_access_log_goes_to_standard_output_as_nginx_writes_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            orders = OrdersApi()
+            sluice = Sluice(settings(orders.port, API).replace(
+                "gateway: {", "gateway: { access_log: { file: stdout },"), folder)
+            ask(sluice.port, headers={"User-Agent": "a \"b\""})
+            sluice.wait_for(r'^127\.0\.0\.1 - - \[\S+ \+0000\] "GET /v1/orders HTTP/1\.1" 200 \d+ "-" "a \\x22b\\x22"$')
+            self.assertEqual(sluice.stop(), 0)
+            orders.stop()
+
+    def test_an_access_log_that_cannot_be_written_is_told_at_the_start(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "sluice.yaml")
+            with open(path, "w") as file:
+                file.write(settings(1, API).replace("gateway: {", "gateway: { access_log: { file: no/access.log },"))
+            done = subprocess.run([f"{BIN}/sluice", "serve", path], capture_output=True, text=True, timeout=20)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("no/access.log: No such file or directory", done.stderr)
 
     def test_a_reload_changes_the_numbers_and_keeps_the_counters(self):
         window = "rules: [{{ name: api, key: api_key, limit: {}/day, algorithm: fixed-window, align: first-hit }}]"

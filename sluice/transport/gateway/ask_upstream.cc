@@ -23,6 +23,7 @@ Task<GatewaySession::Failure> GatewaySession::AskUpstream() {
   pump_failure_ = Failure::kNone;
   heard_ = false;
   answered_ = false;
+  NoteAsked();
   chosen_ = upstreams().size() == 1 ? 0 : upstreams().Choose(SteadyNow());
   Failure failure = co_await Attempt(/*fresh=*/false);
   if (failure == Failure::kNone || !retryable_ || left_) co_return failure;
@@ -106,6 +107,7 @@ Task<GatewaySession::Failure> GatewaySession::SendRequest() {
     const bool wants_permission = head().expect_continue;
     part = stream().NextArrivedPart();
     if (part.state == PartState::kBroken) co_return Failure::kClientBody;
+    access_.received += part.content.size();
     const bool whole = stream().body().done();
     if (wants_permission && !whole && part.content.empty()) {
       const bool asked = co_await SendContinue();
@@ -140,6 +142,7 @@ Task<void> GatewaySession::PumpBody() {
       co_return;
     }
     if (part.state == PartState::kEnded) break;
+    access_.received += part.content.size();
     send_alarm_.Set(options().response_timeout);
     if (in_chunks_) {
       const net::ChunkLine line(part.content.size());
@@ -198,6 +201,7 @@ Task<GatewaySession::Failure> GatewaySession::ReadAnswerHead() {
     const bool changes = answer_.status == 101;
     if (changes && !ChangesAsAsked(answer_, upgrade_)) co_return Failure::kBadUpgrade;
     answered_ = changes || answer_.status >= 200;
+    if (answered_) NoteAnswered();
     if (answered_) co_return Failure::kNone;
     const bool passed = co_await PassInterim();
     if (!passed) co_return Failure::kClientLeft;

@@ -27,6 +27,7 @@ Task<bool> GatewaySession::Deliver() {
   how.keep_alive = head().keep_alive && !draining() && asked_in_full && stream().body().done() &&
                    (length_told || !how.old_client);
   const bool in_chunks = SentInChunks(answer_, how);
+  access_.status = answer_.status;
   out_.clear();
   AppendClientHead(answer_, how, terms_->fields, &upstream_limits_, &out_);
   terms_->fields.Append(outcome_, upstream_limits_, &out_);
@@ -52,6 +53,7 @@ Task<bool> GatewaySession::Deliver() {
     }
     const bool written = co_await WritePart(part, in_chunks);
     out_.clear();
+    if (written) access_.sent += part.content.size();
     const bool whole = upstream_->body().done();
     if (written && whole) end_ = RequestEnd::kForwarded;
     if (written && !whole) part = co_await upstream_->ReadBody(options().response_timeout);

@@ -14,6 +14,7 @@
 #include "sluice/net/address.h"
 #include "sluice/net/tls_context.h"
 #include "sluice/transport/dialects.h"
+#include "sluice/transport/gateway/access_log.h"
 #include "sluice/transport/gateway/balancer.h"
 #include "sluice/transport/gateway/cors.h"
 #include "sluice/transport/problem.h"
@@ -82,6 +83,7 @@ struct GatewayOptions {
   std::size_t header_bytes = std::size_t{32} * 1024;
   std::size_t header_fields = 100;
 
+  const AccessLog* access_log = nullptr;  // outlives the gateway; null: there is none
   CorsOptions cors;
   transport::BodyForm body = transport::BodyForm::kProblem;  // of denials
   transport::HeaderDialects headers{.draft_11 = true};       // of what every answer tells of limits

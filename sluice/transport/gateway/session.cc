@@ -65,6 +65,17 @@ class GatewaySession::RequestScope {
   GatewaySession& session_;
 };
 
+class GatewaySession::AccessScope {
+ public:
+  explicit AccessScope(GatewaySession& session) : session_(session) { session_.BeginAccess(); }
+  AccessScope(const AccessScope&) = delete;
+  AccessScope& operator=(const AccessScope&) = delete;
+  ~AccessScope() { session_.EndAccess(); }
+
+ private:
+  GatewaySession& session_;
+};
+
 // The settings in force when a request's head was read are those of the request to its end.
 class GatewaySession::TermsScope {
  public:
@@ -134,6 +145,7 @@ Task<bool> GatewaySession::ServeRequest() {
   cors_fields_.clear();
   terms_->cors.AppendFields(head(), &cors_fields_);
   if (AsksForHealth()) co_return co_await AnswerHealth();
+  const AccessScope access(*this);
   if (const PathError error = CheckPath(); error != PathError::kNone) {
     co_return co_await SendOwn(BadRequest(ToString(error)));
   }
@@ -173,6 +185,7 @@ void GatewaySession::ReadHop() {
 Task<bool> GatewaySession::SendOwn(net::Answer answer) {
   net::AppendField(kRequestIdField, request_id_, &answer.more_fields);
   answer.more_fields.append(cors_fields_);
+  NoteOwn(answer);
   co_return co_await Send(answer);
 }
 
@@ -216,6 +229,7 @@ void GatewaySession::Decide() {
     books.EnterDenied();
   }
   end_ = RequestEnd::kAborted;
+  access_.decided = true;
   KeepSlots();
 }
 
@@ -244,6 +258,7 @@ Task<bool> GatewaySession::Deny() {
   terms_->fields.Append(outcome_, &denial_.more_fields);
   net::AppendField(kRequestIdField, request_id_, &denial_.more_fields);
   denial_.more_fields.append(cors_fields_);
+  NoteOwn(denial_);
   co_return co_await Send(denial_);
 }
 

@@ -62,6 +62,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
     kClientSlow,  // no content of it came in time
     kClientLeft,
   };
+  class AccessScope;
   class RequestScope;
   class TermsScope;
 
@@ -71,6 +72,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   void OnHandshake(const absl::Status& status) override;
   net::Task<bool> ServeRequest() override;
   void AppendRefusalFields(std::string* fields) override;
+  void OnRefused(const net::Answer& answer) override;
   void ReadHop();
   // An answer of the gateway's own: with the request's id and the CORS fields.
   net::Task<bool> SendOwn(net::Answer answer);
@@ -84,6 +86,13 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   net::Task<bool> Forward();
   net::Task<bool> AnswerFailure(Failure failure);
   void NoteUpstreamError();
+
+  [[nodiscard]] std::string_view ClientText();
+  void BeginAccess();
+  void NoteAsked();
+  void NoteAnswered();
+  void NoteOwn(const net::Answer& answer);
+  void EndAccess();
 
   net::Task<Failure> AskUpstream();
   net::Task<Failure> Attempt(bool fresh);
@@ -128,6 +137,23 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   RequestEnd end_ = RequestEnd::kAborted;  // how the request ends, as far as is known
   net::Answer denial_;
   std::string cors_fields_;  // for an answer of ours to this request
+
+  // Of the request at hand, for the access log.
+  struct Access {
+    const AccessLog* log = nullptr;  // null: it has no line
+    Time begin{};
+    Time asked{};  // of the upstream; never before `begin`
+    Duration upstream_time{-1};
+    int status = 0;
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+    bool decided = false;
+  };
+  Access access_;
+  AccessLine access_line_;
+  IpAddress client_address_;
+  std::string client_text_;  // of that
+  std::vector<std::string_view> forwarded_lines_;
 
   UpstreamPlaces::Place place_;
   UpstreamPool::Connection upstream_;

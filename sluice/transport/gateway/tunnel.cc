@@ -23,6 +23,7 @@ Task<void> GatewaySession::Tunnel() {
   upstream_->Clear();
   const bool told = co_await WriteToClient(out_);
   if (!told) co_return;
+  access_.status = answer_.status;
 
   upstreams().Answered(chosen_);
   tunnel_patience_ = options().tunnel_idle_timeout;
@@ -50,6 +51,7 @@ Task<void> GatewaySession::Carry(Http1Stream& from, Http1Stream& to) {
       if (to_client) EndTunnel();
       co_return;
     }
+    (to_client ? access_.sent : access_.received) += buffer.view().size();
     buffer.Clear();
   }
   if (!from.ended()) {
