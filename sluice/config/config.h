@@ -145,6 +145,7 @@ struct MemorySettings {
 // `limits: { ... }`: every bound by its name.
 struct Bounds {
   std::uint64_t connections = 10'000;             // of clients, all loops together
+  std::uint64_t connections_per_client = 5'000;   // of one; half of `connections` if not given
   std::uint64_t upstream_connections = 1'000;     // all loops together
   std::uint64_t idle_upstream_connections = 256;  // kept for later requests
   std::uint64_t header_bytes = 32 * 1024;         // of a request's or an answer's head

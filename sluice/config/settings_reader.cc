@@ -66,6 +66,9 @@ void ReadStore(const Value& value, const std::string& base_dir, Config& config) 
 void ReadBounds(const Value& value, Bounds& bounds) {
   Fields fields(value.node(), "`limits`", value.diagnostics());
   ReadBound(fields, "connections", 1, 10'000'000, bounds.connections);
+  // So that no client can keep all others out.
+  bounds.connections_per_client = std::max<std::uint64_t>(1, bounds.connections / 2);
+  ReadBound(fields, "connections_per_client", 1, 10'000'000, bounds.connections_per_client);
   ReadBound(fields, "upstream_connections", 1, 1'000'000, bounds.upstream_connections);
   ReadBound(fields, "idle_upstream_connections", 0, 1'000'000, bounds.idle_upstream_connections);
   ReadByteBound(fields, "header_bytes", 1024, 1 << 20, bounds.header_bytes);

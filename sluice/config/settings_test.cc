@@ -85,6 +85,7 @@ node: { name: n1, region: eu }
                                            .snapshot = "/etc/sluice/state/sluice.snapshot",
                                            .snapshot_every = 5min}));
   EXPECT_EQ(config.bounds, (Bounds{.connections = 5,
+                                   .connections_per_client = 2,  // half of it
                                    .upstream_connections = 6,
                                    .idle_upstream_connections = 4,
                                    .header_bytes = 8192,
@@ -98,6 +99,12 @@ node: { name: n1, region: eu }
   EXPECT_EQ(config.node_name, "n1");
   EXPECT_EQ(config.rules->options().region, "eu");
   EXPECT_EQ(config.rules->generation(), 7u);
+}
+
+TEST(SettingsTest, AClientMayHaveHalfOfAllConnectionsUnlessToldOtherwise) {
+  EXPECT_EQ(Good("rules: []\n").bounds.connections_per_client, 5'000U);
+  EXPECT_EQ(Good("limits: { connections: 100 }\n").bounds.connections_per_client, 50U);
+  EXPECT_EQ(Good("limits: { connections: 1 }\n").bounds.connections_per_client, 1U);
 }
 
 TEST(SettingsTest, AnAccessLogNeedsAFileAndRoomForALine) {

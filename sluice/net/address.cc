@@ -1,5 +1,7 @@
 #include "sluice/net/address.h"
 
+#include <algorithm>
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <charconv>
 
@@ -66,6 +68,14 @@ std::string ToString(const HostPort& address) {
 
 std::string ToString(const tcp::endpoint& endpoint) {
   return ToString(HostPort{.host = endpoint.address().to_string(), .port = endpoint.port()});
+}
+
+IpAddress IpOf(const asio::ip::address& address) {
+  if (address.is_v4()) return IpAddress::V4(address.to_v4().to_uint());
+  const auto raw = address.to_v6().to_bytes();
+  std::array<std::uint8_t, 16> bytes{};
+  std::copy(raw.begin(), raw.end(), bytes.begin());
+  return IpAddress::FromBytes(bytes);
 }
 
 }  // namespace sluice::net

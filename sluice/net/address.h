@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sluice/base/ip.h"
 
 namespace sluice::net {
 
@@ -34,5 +35,8 @@ struct HostPort {
 // "127.0.0.1:8080", "[::1]:8080".
 [[nodiscard]] std::string ToString(const HostPort& address);
 [[nodiscard]] std::string ToString(const tcp::endpoint& endpoint);
+
+// The same address, as the rest of Sluice has it.
+[[nodiscard]] IpAddress IpOf(const asio::ip::address& address);
 
 }  // namespace sluice::net

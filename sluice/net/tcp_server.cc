@@ -2,22 +2,28 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <coroutine>
 #include <future>
 #include <list>
 #include <utility>
+
+#include "sluice/base/log.h"
 
 namespace sluice::net {
 
 // What one loop's thread owns. Kept alive by the coroutines that run in it.
 class TcpServer::PerLoop : public std::enable_shared_from_this<PerLoop> {
  public:
-  PerLoop(Listener listener, std::size_t max_sessions, Factory factory,
-          std::shared_ptr<std::atomic<std::size_t>> open)
+  PerLoop(Listener listener, std::size_t max_sessions, Doorkeeper doorkeeper, Factory factory,
+          std::shared_ptr<std::atomic<std::size_t>> open,
+          std::shared_ptr<std::atomic<std::uint64_t>> refused)
       : listener_(std::move(listener)),
         max_sessions_(max_sessions),
+        doorkeeper_(std::move(doorkeeper)),
         factory_(std::move(factory)),
         open_(std::move(open)),
+        refused_(std::move(refused)),
         patience_(*this) {}
 
   [[nodiscard]] EventLoop& loop() { return listener_.loop(); }
@@ -26,7 +32,9 @@ class TcpServer::PerLoop : public std::enable_shared_from_this<PerLoop> {
     while (true) {
       std::optional<Socket> socket = co_await self->listener_.Accept();
       if (!socket) break;
-      Spawn(Serve(self, self->factory_(self->loop(), *std::move(socket))));
+      std::optional<ClientConnections::Pass> pass = self->LetIn(*socket);
+      if (!pass) continue;
+      Spawn(Serve(self, self->factory_(self->loop(), *std::move(socket)), *std::move(pass)));
       co_await Room{*self};
     }
     self->accepting_ = false;
@@ -65,7 +73,30 @@ class TcpServer::PerLoop : public std::enable_shared_from_this<PerLoop> {
     PerLoop& self;
   };
 
-  static Task<void> Serve(std::shared_ptr<PerLoop> self, std::unique_ptr<Session> session) {
+  std::optional<ClientConnections::Pass> LetIn(const Socket& socket) {
+    if (!doorkeeper_) return ClientConnections::Pass();
+    error_code error;
+    const tcp::endpoint peer = socket.remote_endpoint(error);
+    // It has gone already; a session finds that out.
+    if (error) return ClientConnections::Pass();
+    std::optional<ClientConnections::Pass> pass = doorkeeper_(loop(), peer);
+    if (!pass) TellOfRefusal();
+    return pass;
+  }
+
+  // A client that keeps knocking must not fill the log.
+  void TellOfRefusal() {
+    refused_->fetch_add(1, std::memory_order_relaxed);
+    const auto now = std::chrono::steady_clock::now();
+    if (told_ && now < *told_ + kTellEvery) return;
+    told_ = now;
+    log::Warning("connections refused: a client has as many as it may",
+                 {{"loop", loop().index()}, {"so_far", refused_->load(std::memory_order_relaxed)}});
+  }
+
+  // `pass` is given back when the connection has ended.
+  static Task<void> Serve(std::shared_ptr<PerLoop> self, std::unique_ptr<Session> session,
+                          [[maybe_unused]] ClientConnections::Pass pass) {
     const auto place = self->sessions_.insert(self->sessions_.end(), session.get());
     self->open_->fetch_add(1, std::memory_order_relaxed);
     if (self->draining_) session->Drain();
@@ -87,11 +118,16 @@ class TcpServer::PerLoop : public std::enable_shared_from_this<PerLoop> {
     std::exchange(done_, nullptr)->set_value();
   }
 
+  static constexpr auto kTellEvery = std::chrono::seconds(1);
+
   Listener listener_;
   const std::size_t max_sessions_;
+  const Doorkeeper doorkeeper_;
   Factory factory_;
   std::list<Session*> sessions_;
-  const std::shared_ptr<std::atomic<std::size_t>> open_;  // of all loops
+  const std::shared_ptr<std::atomic<std::size_t>> open_;       // of all loops
+  const std::shared_ptr<std::atomic<std::uint64_t>> refused_;  // likewise
+  std::optional<std::chrono::steady_clock::time_point> told_;
   std::coroutine_handle<> room_waiter_;
   bool accepting_ = true;
   bool draining_ = false;
@@ -110,8 +146,8 @@ absl::StatusOr<std::unique_ptr<TcpServer>> TcpServer::Start(EventLoops& loops,
   server->endpoint_ = listeners->front().endpoint();
   const std::size_t share = std::max<std::size_t>(1, options.max_connections / loops.size());
   for (Listener& listener : *listeners) {
-    server->per_loop_.push_back(
-        std::make_shared<PerLoop>(std::move(listener), share, factory, server->open_));
+    server->per_loop_.push_back(std::make_shared<PerLoop>(
+        std::move(listener), share, options.doorkeeper, factory, server->open_, server->refused_));
   }
   for (const std::shared_ptr<PerLoop>& part : server->per_loop_) {
     part->loop().Post([part] { Spawn(PerLoop::AcceptAll(part)); });

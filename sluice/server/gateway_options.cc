@@ -41,6 +41,7 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config, const Tls
                   .credentials = settings.cors.credentials};
   options.access_log = access_log;
   options.connections = config.bounds.connections;
+  options.connections_per_client = config.bounds.connections_per_client;
   options.upstream_connections = config.bounds.upstream_connections;
   options.idle_upstream_connections = config.bounds.idle_upstream_connections;
   options.header_bytes = config.bounds.header_bytes;

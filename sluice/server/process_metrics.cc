@@ -101,6 +101,9 @@ void WriteGatewayMetrics(const gateway::Gateway::Counters& counters, std::string
                 "TLS handshakes that clients began and that failed.", counters.tls_failures);
   writer.Single("sluice_gateway_connections", "gauge", "Connections of clients, open now.",
                 counters.connections);
+  writer.Single("sluice_gateway_connections_refused_total", "counter",
+                "Connections closed at once: limits.connections_per_client.",
+                counters.connections_refused);
   writer.Family("sluice_upstream_requests_total", "counter", "Requests that were sent to it.");
   for (const auto& upstream : counters.upstreams) {
     writer.Sample({{"upstream", upstream.name}}, upstream.requests);

@@ -367,6 +367,8 @@ void Server::Parts::WarnOfChangesForTheNextStart(const config::Config& next) con
       {"admin", next.admin != config_.admin},
       {"store.memory", next.memory != config_.memory},
       {"limits.connections", next.bounds.connections != config_.bounds.connections},
+      {"limits.connections_per_client",
+       next.bounds.connections_per_client != config_.bounds.connections_per_client},
       {"limits.outside_bytes", next.bounds.outside_bytes != config_.bounds.outside_bytes},
       {"limits.slots", next.bounds.slots != config_.bounds.slots},
       {"threads", next.threads != config_.threads},

@@ -68,8 +68,14 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(net::EventLoops& loops,
     gateway->parts_.push_back(std::make_unique<LoopParts>(loops[i], *limiters[i], loops.size(),
                                                           options, UpstreamsOf(*settings)));
   }
+  gateway->clients_ = std::make_unique<net::ClientConnections>(options.connections_per_client);
+  const net::TcpServer::Options bounds = {
+      .max_connections = options.connections,
+      .doorkeeper = [self = gateway.get()](net::EventLoop& loop, const net::tcp::endpoint& peer) {
+        return self->LetIn(loop, peer);
+      }};
   auto server =
-      net::TcpServer::Start(loops, options.listen, {.max_connections = options.connections},
+      net::TcpServer::Start(loops, options.listen, bounds,
                             [self = gateway.get()](net::EventLoop& loop, net::Socket socket) {
                               return std::make_unique<GatewaySession>(loop, std::move(socket),
                                                                       *self->parts_[loop.index()]);
@@ -191,6 +197,16 @@ void Gateway::OnNewAddresses(const std::shared_ptr<Upstream>& upstream,
   });
 }
 
+// A trusted proxy speaks for many clients. Under the rules that this loop has now; a connection
+// stays what it was when it came.
+std::optional<net::ClientConnections::Pass> Gateway::LetIn(net::EventLoop& loop,
+                                                           const net::tcp::endpoint& peer) {
+  const RuleSetOptions& options = parts_[loop.index()]->limiter.rules()->rules().options();
+  const IpAddress address = net::IpOf(peer.address());
+  if (IsTrustedProxy(options.client_address, address)) return net::ClientConnections::Pass();
+  return clients_->Enter(address.is_v4() ? address : address.Masked(options.ipv6_prefix));
+}
+
 Gateway::~Gateway() {
   Drain(Duration::zero());
   // What has a deadline or a socket ends on the thread that it belongs to.
@@ -218,6 +234,7 @@ Gateway::Counters Gateway::counters() const {
   }
   sum.requests = sum.books.admitted + sum.books.denied;
   if (server_) sum.connections = server_->connections();
+  if (server_) sum.connections_refused = server_->refused();
   return sum;
 }
 

@@ -20,6 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "sluice/limiter/limiter.h"
+#include "sluice/net/client_connections.h"
 #include "sluice/net/event_loops.h"
 #include "sluice/net/tcp_server.h"
 #include "sluice/transport/gateway/health_checks.h"
@@ -50,7 +51,8 @@ class Gateway {
     std::uint64_t upstream_errors = 0;
     std::uint64_t retries = 0;
     std::uint64_t client_left = 0;
-    std::uint64_t connections = 0;  // of clients, open now
+    std::uint64_t connections = 0;          // of clients, open now
+    std::uint64_t connections_refused = 0;  // beyond connections_per_client
     // Handshakes with clients: whole ones, resumed ones, and those that came to nothing after the
     // client had begun.
     std::uint64_t tls_full = 0;
@@ -98,6 +100,8 @@ class Gateway {
  private:
   Gateway(net::EventLoops& loops, Resolver resolve) : loops_(loops), resolve_(std::move(resolve)) {}
 
+  std::optional<net::ClientConnections::Pass> LetIn(net::EventLoop& loop,
+                                                    const net::tcp::endpoint& peer);
   void Remember(const Settings& settings);
   void StopChecks();
   void StartChecks(const UpstreamList& upstreams);
@@ -113,8 +117,9 @@ class Gateway {
   mutable std::mutex mutex_;
   GatewayOptions options_;  // in force, but for `tls`
   UpstreamList in_force_;
-  UpstreamList removed_;                           // last is the latest; kMaxRemoved at most
-  std::vector<std::unique_ptr<LoopParts>> parts_;  // of each loop
+  UpstreamList removed_;                             // last is the latest; kMaxRemoved at most
+  std::vector<std::unique_ptr<LoopParts>> parts_;    // of each loop
+  std::unique_ptr<net::ClientConnections> clients_;  // outlives the server
   std::unique_ptr<net::TcpServer> server_;
   // Belongs to the first loop's thread.
   std::unique_ptr<HealthChecks> checks_;

@@ -1,6 +1,6 @@
 // What the gateway is told: where it listens, where it forwards to, and every bound. The defaults
-// are those of the configuration. All can be replaced while it runs (gateway.h), but for `listen`
-// and `connections`; `tls` by a call of its own.
+// are those of the configuration. All can be replaced while it runs (gateway.h), but for `listen`,
+// `connections` and `connections_per_client`; `tls` by a call of its own.
 #pragma once
 
 #include <chrono>
@@ -75,8 +75,9 @@ struct GatewayOptions {
   std::vector<std::string> upgrades = {"websocket"};
 
   // Bounds, of all loops together; each loop has its even share.
-  std::size_t connections = 10'000;          // of clients
-  std::size_t upstream_connections = 1'000;  // in use or kept; a request waits for a free one
+  std::size_t connections = 10'000;            // of clients
+  std::size_t connections_per_client = 5'000;  // of one address, or IPv6 network
+  std::size_t upstream_connections = 1'000;    // in use or kept; a request waits for a free one
   std::size_t idle_upstream_connections = 256;
 
   // Of the head of a request or an answer.

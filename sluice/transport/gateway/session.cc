@@ -1,7 +1,6 @@
 #include "sluice/transport/gateway/session.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <utility>
 
@@ -19,14 +18,6 @@ using net::Task;
 using PartState = Http1Stream::BodyPart::State;
 
 constexpr Duration kSlow = 100ms;
-
-IpAddress AddressOf(const net::asio::ip::address& address) {
-  if (address.is_v4()) return IpAddress::V4(address.to_v4().to_uint());
-  const auto raw = address.to_v6().to_bytes();
-  std::array<std::uint8_t, 16> bytes{};
-  std::copy(raw.begin(), raw.end(), bytes.begin());
-  return IpAddress::FromBytes(bytes);
-}
 
 // Who sends such a request is not trusted with a second one on the same connection.
 net::Answer BadRequest(std::string_view why) {
@@ -97,7 +88,7 @@ class GatewaySession::TermsScope {
 GatewaySession::GatewaySession(net::EventLoop& loop, net::Socket socket, LoopParts& parts)
     : Http1Session(loop, std::move(socket), parts.limits, parts.tls),
       parts_(parts),
-      peer_address_(AddressOf(peer().address())),
+      peer_address_(net::IpOf(peer().address())),
       peer_text_(peer_address_.ToString()),
       place_(loop, parts.places),
       hold_timer_(loop.context()),
