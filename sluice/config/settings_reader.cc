@@ -73,6 +73,7 @@ void ReadBounds(const Value& value, Bounds& bounds) {
   ReadBound(fields, "idle_upstream_connections", 0, 1'000'000, bounds.idle_upstream_connections);
   ReadByteBound(fields, "header_bytes", 1024, 1 << 20, bounds.header_bytes);
   ReadBound(fields, "header_fields", 1, 10'000, bounds.header_fields);
+  ReadByteBound(fields, "body_bytes", 1, std::int64_t{1} << 60, bounds.body_bytes);
   ReadByteBound(fields, "outside_bytes", 0, std::int64_t{1} << 38, bounds.outside_bytes);
   ReadBound(fields, "slots", 0, std::int64_t{1} << 26, bounds.slots);
   fields.Finish();

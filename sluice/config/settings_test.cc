@@ -107,6 +107,11 @@ TEST(SettingsTest, AClientMayHaveHalfOfAllConnectionsUnlessToldOtherwise) {
   EXPECT_EQ(Good("limits: { connections: 1 }\n").bounds.connections_per_client, 1U);
 }
 
+TEST(SettingsTest, ABodyHasNoBoundUnlessThereIsOne) {
+  EXPECT_EQ(Good("rules: []\n").bounds.body_bytes, 0U);
+  EXPECT_EQ(Good("limits: { body_bytes: 7MiB }\n").bounds.body_bytes, 7U << 20);
+}
+
 TEST(SettingsTest, AnAccessLogNeedsAFileAndRoomForALine) {
   const auto with = [](std::string_view log) {
     return fmt::format("gateway: {{ listen: a:1, upstream: http://a, access_log: {} }}\n", log);

@@ -44,6 +44,7 @@ gateway::GatewayOptions GatewayOptionsOf(const config::Config& config, const Tls
   options.connections_per_client = config.bounds.connections_per_client;
   options.upstream_connections = config.bounds.upstream_connections;
   options.idle_upstream_connections = config.bounds.idle_upstream_connections;
+  if (config.bounds.body_bytes != 0) options.body_bytes = config.bounds.body_bytes;
   options.header_bytes = config.bounds.header_bytes;
   options.header_fields = config.bounds.header_fields;
   options.body = config.body == config::BodyForm::kJson ? transport::BodyForm::kJson

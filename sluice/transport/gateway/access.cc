@@ -85,7 +85,7 @@ void GatewaySession::EndAccess() {
   if (access_.log == nullptr) return;
   AccessEnd end{.status = access_.status,
                 .sent = access_.sent,
-                .received = access_.received,
+                .received = received_,
                 .duration = SteadyNow() - access_.begin,
                 .decision = "none",
                 .result = "refused",

@@ -107,7 +107,8 @@ Task<GatewaySession::Failure> GatewaySession::SendRequest() {
     const bool wants_permission = head().expect_continue;
     part = stream().NextArrivedPart();
     if (part.state == PartState::kBroken) co_return Failure::kClientBody;
-    access_.received += part.content.size();
+    received_ += part.content.size();
+    if (TooLong(received_)) co_return Failure::kClientLong;
     const bool whole = stream().body().done();
     if (wants_permission && !whole && part.content.empty()) {
       const bool asked = co_await SendContinue();
@@ -142,7 +143,13 @@ Task<void> GatewaySession::PumpBody() {
       co_return;
     }
     if (part.state == PartState::kEnded) break;
-    access_.received += part.content.size();
+    received_ += part.content.size();
+    if (TooLong(received_)) {
+      // Without its end, so that nobody takes what was sent for the whole.
+      pump_failure_ = Failure::kClientLong;
+      upstream_->Abort();
+      co_return;
+    }
     send_alarm_.Set(options().response_timeout);
     if (in_chunks_) {
       const net::ChunkLine line(part.content.size());

@@ -85,6 +85,9 @@ struct GatewayOptions {
   std::size_t header_fields = 100;
 
   const AccessLog* access_log = nullptr;  // outlives the gateway; null: there is none
+  // Of a request's content; longer ones are answered 413. The most there is: no bound.
+  std::uint64_t body_bytes = ~std::uint64_t{0};
+
   CorsOptions cors;
   transport::BodyForm body = transport::BodyForm::kProblem;  // of denials
   transport::HeaderDialects headers{.draft_11 = true};       // of what every answer tells of limits

@@ -20,11 +20,13 @@ using PartState = Http1Stream::BodyPart::State;
 constexpr Duration kSlow = 100ms;
 
 // Who sends such a request is not trusted with a second one on the same connection.
-net::Answer BadRequest(std::string_view why) {
-  net::Answer answer = net::ProblemAnswer(400, why);
+net::Answer Closing(int status, std::string_view why) {
+  net::Answer answer = net::ProblemAnswer(status, why);
   answer.close = true;
   return answer;
 }
+
+constexpr std::string_view kBodyTooLong = "the body of the request is longer than allowed";
 
 // RFC 9110 (9.2.2).
 bool IsIdempotent(std::string_view method) {
@@ -133,17 +135,21 @@ void GatewaySession::OnHandshake(const absl::Status& status) {
 Task<bool> GatewaySession::ServeRequest() {
   const TermsScope terms(*this);
   ReadHop();
+  received_ = 0;
   cors_fields_.clear();
   terms_->cors.AppendFields(head(), &cors_fields_);
   if (AsksForHealth()) co_return co_await AnswerHealth();
   const AccessScope access(*this);
   if (const PathError error = CheckPath(); error != PathError::kNone) {
-    co_return co_await SendOwn(BadRequest(ToString(error)));
+    co_return co_await SendOwn(Closing(400, ToString(error)));
   }
   ReadUpgrade(head(), options().upgrades, &upgrade_);
   if (!upgrade_.empty() && head().framing.has_body()) {
     // It would have to be read to the end before the other protocol begins; nobody sends one.
-    co_return co_await SendOwn(BadRequest("a request for an upgrade has a body"));
+    co_return co_await SendOwn(Closing(400, "a request for an upgrade has a body"));
+  }
+  if (TooLong(head().framing.length)) {
+    co_return co_await SendOwn(Closing(413, kBodyTooLong));
   }
   Decide();
   const RequestScope scope(*this);
@@ -295,6 +301,9 @@ Task<bool> GatewaySession::AnswerFailure(Failure failure) {
   if (failure == Failure::kClientLeft || left_) co_return false;
   if (failure == Failure::kClientBody) {
     co_return co_await SendOwn(net::ProblemAnswer(400, "the request's body is out of form"));
+  }
+  if (failure == Failure::kClientLong) {
+    co_return co_await SendOwn(Closing(413, kBodyTooLong));
   }
   if (failure == Failure::kClientSlow) {
     co_return co_await SendOwn(net::ProblemAnswer(408, "the body of the request took too long"));

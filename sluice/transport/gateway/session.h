@@ -60,6 +60,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
     kBadUpgrade,  // a 101 to something that was not asked for
     kClientBody,  // the request's body is out of form
     kClientSlow,  // no content of it came in time
+    kClientLong,  // it is longer than body_bytes
     kClientLeft,
   };
   class AccessScope;
@@ -86,6 +87,9 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   net::Task<bool> Forward();
   net::Task<bool> AnswerFailure(Failure failure);
   void NoteUpstreamError();
+  [[nodiscard]] bool TooLong(std::uint64_t body_bytes) const {
+    return body_bytes > options().body_bytes;
+  }
 
   [[nodiscard]] std::string_view ClientText();
   void BeginAccess();
@@ -146,7 +150,6 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
     Duration upstream_time{-1};
     int status = 0;
     std::uint64_t sent = 0;
-    std::uint64_t received = 0;
     bool decided = false;
   };
   Access access_;
@@ -169,6 +172,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   bool heard_ = false;           // a head, be it an interim one, has come from the upstream
   bool answered_ = false;        // the head of its answer has
   bool in_chunks_ = false;       // the request's body
+  std::uint64_t received_ = 0;   // of its content, or by a tunnel
   bool retryable_ = false;
   bool left_ = false;  // the client has left, or the server has aborted the session
   bool watching_ = false;

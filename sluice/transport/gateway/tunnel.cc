@@ -51,7 +51,7 @@ Task<void> GatewaySession::Carry(Http1Stream& from, Http1Stream& to) {
       if (to_client) EndTunnel();
       co_return;
     }
-    (to_client ? access_.sent : access_.received) += buffer.view().size();
+    (to_client ? access_.sent : received_) += buffer.view().size();
     buffer.Clear();
   }
   if (!from.ended()) {
