@@ -3,6 +3,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <csignal>
 #include <iostream>
 #include <memory>
@@ -30,14 +32,28 @@ namespace asio = boost::asio;
 // for it. A SIGHUP that comes meanwhile is followed by one more reload.
 class Signals {
  public:
-  // Reloads on SIGHUP; returns when another one asks for the end.
+  // Reloads on SIGHUP; returns when another one asks for the end, and load balancers have had the
+  // time to notice, or a further signal says not to wait for them.
   void ServeUntilTheEnd(Server& server) {
-    Wait(server);
-    context_.run();
-    reload_ = {};  // gives up, and ends
+    Run(server);
+    const Duration delay = server.Leave();
+    if (delay == Duration{0}) return;
+    log::Info("leaving", {{"for_ms", std::chrono::ceil<std::chrono::milliseconds>(delay).count()}});
+    timer_.expires_after(delay);
+    timer_.async_wait([this](boost::system::error_code) { context_.stop(); });
+    Run(server);
   }
 
  private:
+  // Until a signal asks for the end, or the timer does.
+  void Run(Server& server) {
+    Wait(server);
+    context_.restart();
+    context_.run();
+    reload_ = {};  // gives up, and ends
+    again_ = false;
+  }
+
   void Wait(Server& server) {
     signals_.async_wait([this, &server](boost::system::error_code error, int signal) {
       if (error) return;
@@ -63,6 +79,7 @@ class Signals {
   }
 
   asio::io_context context_;
+  asio::steady_timer timer_{context_};
   asio::signal_set signals_{context_, SIGINT, SIGTERM, SIGHUP};
   std::jthread reload_;
   bool again_ = false;  // once the one that runs has ended

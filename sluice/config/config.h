@@ -126,6 +126,7 @@ struct GatewaySettings {
   CorsSettings cors;
   AccessLogSettings access_log;
   Duration drain = std::chrono::seconds{10};  // at shutdown, for what is in flight
+  Duration drain_delay{0};                    // before it: not ready, but serving
   friend bool operator==(const GatewaySettings&, const GatewaySettings&) = default;
 };
 

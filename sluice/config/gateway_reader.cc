@@ -215,6 +215,7 @@ void ReadGateway(const Value& value, const std::string& base_dir, Config& config
   ReadTimeout(fields, "upstream_idle_timeout", 1ms, gateway.upstream_idle_timeout);
   ReadTimeout(fields, "tunnel_idle_timeout", 1ms, gateway.tunnel_idle_timeout);
   ReadTimeout(fields, "drain", 0ms, gateway.drain);
+  ReadTimeout(fields, "drain_delay", 0ms, gateway.drain_delay);
   if (const auto upgrades = fields.Take("upgrades")) gateway.upgrades = ReadUpgrades(*upgrades);
   if (const auto cors = fields.Take("cors")) gateway.cors = ReadCors(*cors);
   if (const auto log = fields.Take("access_log")) {

@@ -112,6 +112,12 @@ TEST(SettingsTest, ABodyHasNoBoundUnlessThereIsOne) {
   EXPECT_EQ(Good("limits: { body_bytes: 7MiB }\n").bounds.body_bytes, 7U << 20);
 }
 
+TEST(SettingsTest, TheDrainBeginsAtOnceUnlessToldOtherwise) {
+  const std::string gateway = "gateway: { listen: a:1, upstream: http://a";
+  EXPECT_EQ(Good(gateway + " }\n").gateway->drain_delay, 0s);
+  EXPECT_EQ(Good(gateway + ", drain_delay: 4s }\n").gateway->drain_delay, 4s);
+}
+
 TEST(SettingsTest, AnAccessLogNeedsAFileAndRoomForALine) {
   const auto with = [](std::string_view log) {
     return fmt::format("gateway: {{ listen: a:1, upstream: http://a, access_log: {} }}\n", log);

@@ -74,6 +74,7 @@ class Server::Parts {
 
   absl::Status Start();
   bool Reload(std::stop_token stop);
+  Duration Leave();
   bool Stop();
   std::string gateway_address() const;
   std::string admin_address() const;
@@ -271,6 +272,7 @@ absl::Status Server::Parts::Use(const config::Config& next, std::stop_token stop
   if (absl::Status used = Use(next.rules); !used.ok()) return used;
   gateway_->Use(*std::move(prepared));
   config_.gateway->drain = next.gateway->drain;
+  config_.gateway->drain_delay = next.gateway->drain_delay;
   options.tls = options_.tls;  // which only HandOnCertificates() changes
   options_ = std::move(options);
   if (other != nullptr) certificates_->Become(std::move(*other));
@@ -404,6 +406,13 @@ bool Server::Parts::WriteSnapshot() const {
   return written.ok();
 }
 
+Duration Server::Parts::Leave() {
+  ready_ = false;
+  if (gateway_ == nullptr) return Duration{0};
+  gateway_->Leave();
+  return config_.gateway->drain_delay;
+}
+
 bool Server::Parts::Stop() {
   if (stopped_) return true;
   stopped_ = true;
@@ -443,6 +452,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(config::Config config, Loa
 }
 
 bool Server::Reload(std::stop_token stop) { return parts_->Reload(std::move(stop)); }
+Duration Server::Leave() { return parts_->Leave(); }
 bool Server::Stop() { return parts_->Stop(); }
 std::string Server::gateway_address() const { return parts_->gateway_address(); }
 std::string Server::admin_address() const { return parts_->admin_address(); }

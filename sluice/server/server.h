@@ -22,6 +22,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "sluice/base/time.h"
 #include "sluice/config/config.h"
 #include "sluice/config/load.h"
 #include "sluice/net/address.h"
@@ -45,6 +46,10 @@ class Server {
   // names of upstreams, for at most gateway::Gateway::kLookUpWithin, or until `stop` is asked for,
   // from any thread: then it fails. All else goes on meanwhile.
   bool Reload(std::stop_token stop = {});
+
+  // Not ready from now on: /readyz and the gateway's health path say 503, while everything is still
+  // served. Returns for how long it should be left so before Stop() (gateway.drain_delay).
+  Duration Leave();
 
   // Not ready, accepts nothing new, lets what is in flight end for at most the drain time, writes
   // the snapshot, ends the threads. False: the snapshot could not be written, which the log has

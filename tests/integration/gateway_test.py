@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import threading
@@ -437,6 +438,38 @@ class Operation(unittest.TestCase):
             self.assertEqual(sluice.stop(), 0)
             thread.join()
             self.assertEqual(results, [200])
+
+    def test_before_the_drain_it_says_503_and_serves_until_a_second_signal(self):
+        with tempfile.TemporaryDirectory() as folder:
+            orders = OrdersApi()
+            sluice = Sluice(settings(orders.port, "rules: []").replace(
+                "gateway: {", "gateway: { drain_delay: 60s, health_path: /health,"), folder)
+            self.assertEqual(ask(sluice.port, "/health")[0], 200)
+            with Raw(sluice.port) as kept:
+                sluice.signal(signal.SIGTERM)
+                sluice.wait_for("leaving")
+                self.assertEqual(ask(sluice.port, "/health")[0], 503)
+                self.assertEqual(ask(sluice.admin, "/readyz")[0], 503)
+                for _ in range(2):
+                    self.assertEqual(ask(sluice.port)[0], 200)  # on new connections
+                    kept.send(b"GET /v1/orders HTTP/1.1\r\nHost: a\r\n\r\n")
+                    status, head, _ = kept.read_answer()
+                    self.assertEqual(status, 200)
+                    self.assertNotIn(b"Connection: close", head)
+            begin = time.monotonic()
+            self.assertEqual(sluice.stop(), 0)
+            self.assertLess(time.monotonic() - begin, 20)
+            orders.stop()
+
+    def test_the_delay_before_the_drain_ends_by_itself(self):
+        with tempfile.TemporaryDirectory() as folder:
+            orders = OrdersApi()
+            sluice = Sluice(settings(orders.port, "rules: []").replace(
+                "gateway: {", "gateway: { drain_delay: 500ms,"), folder)
+            begin = time.monotonic()
+            self.assertEqual(sluice.stop(), 0)
+            self.assertGreaterEqual(time.monotonic() - begin, 0.5)
+            orders.stop()
 
     def test_a_broken_configuration_at_start_exits_with_2_and_tells_every_error(self):
         with tempfile.TemporaryDirectory() as folder:

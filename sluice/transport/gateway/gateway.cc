@@ -243,6 +243,12 @@ void Gateway::ReplaceTls(std::shared_ptr<const net::TlsServerContext> tls) {
   loops_.OnEach([&](net::EventLoop& loop) { parts_[loop.index()]->tls = tls; });
 }
 
+void Gateway::Leave() {
+  loops_.OnEach([this](net::EventLoop& loop) {
+    if (loop.index() < parts_.size()) parts_[loop.index()]->leaving = true;
+  });
+}
+
 void Gateway::Drain(Duration limit) {
   if (server_) server_->Drain(limit);
   names_.reset();

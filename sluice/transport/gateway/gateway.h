@@ -93,6 +93,10 @@ class Gateway {
   // Only for a gateway that was started with a context; not from a loop's thread.
   void ReplaceTls(std::shared_ptr<const net::TlsServerContext> tls);
 
+  // From now on the health path says 503, so that load balancers look elsewhere; all else goes on.
+  // Not from a loop's thread.
+  void Leave();
+
   // Stops accepting, answers what was asked with `Connection: close`, for at most `limit`, then
   // breaks off what is left. Returns when no connection is open. Not from a loop's thread.
   void Drain(Duration limit);

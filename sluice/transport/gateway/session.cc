@@ -195,9 +195,10 @@ bool GatewaySession::AsksForHealth() const {
 // For whoever balances load over several gateways: says nothing of the upstream, which they share.
 Task<bool> GatewaySession::AnswerHealth() {
   net::Answer answer;
-  answer.status = draining() ? 503 : 200;
+  const bool leaving = draining() || parts_.leaving;
+  answer.status = leaving ? 503 : 200;
   answer.content_type = "text/plain";
-  answer.body = draining() ? "draining\n" : "ok\n";
+  answer.body = leaving ? "draining\n" : "ok\n";
   net::AppendField("Cache-Control", "no-store", &answer.more_fields);
   co_return co_await SendOwn(std::move(answer));
 }
