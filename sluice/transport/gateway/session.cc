@@ -20,11 +20,7 @@ using PartState = Http1Stream::BodyPart::State;
 constexpr Duration kSlow = 100ms;
 
 // Who sends such a request is not trusted with a second one on the same connection.
-net::Answer Closing(int status, std::string_view why) {
-  net::Answer answer = net::ProblemAnswer(status, why);
-  answer.close = true;
-  return answer;
-}
+constexpr bool kClose = true;
 
 constexpr std::string_view kBodyTooLong = "the body of the request is longer than allowed";
 
@@ -136,20 +132,21 @@ Task<bool> GatewaySession::ServeRequest() {
   const TermsScope terms(*this);
   ReadHop();
   received_ = 0;
+  grpc_web_ = GrpcWebOf(head());
   cors_fields_.clear();
   terms_->cors.AppendFields(head(), &cors_fields_);
   if (AsksForHealth()) co_return co_await AnswerHealth();
   const AccessScope access(*this);
   if (const PathError error = CheckPath(); error != PathError::kNone) {
-    co_return co_await SendOwn(Closing(400, ToString(error)));
+    co_return co_await SendProblem(400, ToString(error), kClose);
   }
   ReadUpgrade(head(), options().upgrades, &upgrade_);
   if (!upgrade_.empty() && head().framing.has_body()) {
     // It would have to be read to the end before the other protocol begins; nobody sends one.
-    co_return co_await SendOwn(Closing(400, "a request for an upgrade has a body"));
+    co_return co_await SendProblem(400, "a request for an upgrade has a body", kClose);
   }
   if (TooLong(head().framing.length)) {
-    co_return co_await SendOwn(Closing(413, kBodyTooLong));
+    co_return co_await SendProblem(413, kBodyTooLong, kClose);
   }
   Decide();
   const RequestScope scope(*this);
@@ -184,6 +181,16 @@ Task<bool> GatewaySession::SendOwn(net::Answer answer) {
   answer.more_fields.append(cors_fields_);
   NoteOwn(answer);
   co_return co_await Send(answer);
+}
+
+Task<bool> GatewaySession::SendProblem(int status, std::string_view why, bool close,
+                                       std::string_view more_fields) {
+  net::Answer answer = net::ProblemAnswer(status, why);
+  answer.close = close;
+  answer.more_fields.assign(more_fields);
+  if (grpc_web_ != GrpcWeb::kNone)
+    MakeGrpcWeb(grpc_web_, why, cors_fields_.starts_with("Access-Control"), &answer);
+  co_return co_await SendOwn(std::move(answer));
 }
 
 bool GatewaySession::AsksForHealth() const {
@@ -256,6 +263,11 @@ Task<bool> GatewaySession::Deny() {
   terms_->fields.Append(outcome_, &denial_.more_fields);
   net::AppendField(kRequestIdField, request_id_, &denial_.more_fields);
   denial_.more_fields.append(cors_fields_);
+  if (grpc_web_ != GrpcWeb::kNone) {
+    std::string message;
+    AppendDenialMessage(outcome_, &message);
+    MakeGrpcWeb(grpc_web_, message, cors_fields_.starts_with("Access-Control"), &denial_);
+  }
   NoteOwn(denial_);
   co_return co_await Send(denial_);
 }
@@ -301,32 +313,36 @@ void GatewaySession::NoteUpstreamError() {
 Task<bool> GatewaySession::AnswerFailure(Failure failure) {
   if (failure == Failure::kClientLeft || left_) co_return false;
   if (failure == Failure::kClientBody) {
-    co_return co_await SendOwn(net::ProblemAnswer(400, "the request's body is out of form"));
+    co_return co_await SendProblem(400, "the request's body is out of form");
   }
   if (failure == Failure::kClientLong) {
-    co_return co_await SendOwn(Closing(413, kBodyTooLong));
+    co_return co_await SendProblem(413, kBodyTooLong, kClose);
   }
   if (failure == Failure::kClientSlow) {
-    co_return co_await SendOwn(net::ProblemAnswer(408, "the body of the request took too long"));
+    co_return co_await SendProblem(408, "the body of the request took too long");
   }
   NoteUpstreamError();
-  net::Answer answer;
+  int status = 502;
+  std::string_view why = "the upstream cannot be reached";
   switch (failure) {
     case Failure::kBusy:
-      answer = net::ProblemAnswer(503, "all connections to the upstream are in use");
+      status = 503;
+      why = "all connections to the upstream are in use";
       break;
     case Failure::kTimeout:
-      answer = net::ProblemAnswer(504, "the upstream did not answer in time");
+      status = 504;
+      why = "the upstream did not answer in time";
       break;
     case Failure::kBadAnswer:
     case Failure::kBadUpgrade:
-      answer = net::ProblemAnswer(502, "the upstream's answer cannot be read");
+      why = "the upstream's answer cannot be read";
       break;
     default:
-      answer = net::ProblemAnswer(502, "the upstream cannot be reached");
+      break;
   }
-  terms_->fields.Append(outcome_, &answer.more_fields);
-  co_return co_await SendOwn(std::move(answer));
+  std::string limits;
+  terms_->fields.Append(outcome_, &limits);
+  co_return co_await SendProblem(status, why, /*close=*/false, limits);
 }
 
 }  // namespace sluice::gateway

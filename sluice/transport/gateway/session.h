@@ -37,6 +37,7 @@
 #include "sluice/net/hangup_watch.h"
 #include "sluice/net/http1_session.h"
 #include "sluice/rule/path.h"
+#include "sluice/transport/gateway/grpc_web.h"
 #include "sluice/transport/gateway/heads.h"
 #include "sluice/transport/gateway/loop_parts.h"
 
@@ -75,8 +76,11 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   void AppendRefusalFields(std::string* fields) override;
   void OnRefused(const net::Answer& answer) override;
   void ReadHop();
-  // An answer of the gateway's own: with the request's id and the CORS fields.
+  // An answer of the gateway's own: with the request's id and the CORS fields. As a problem, or in
+  // the form of a gRPC-Web call.
   net::Task<bool> SendOwn(net::Answer answer);
+  net::Task<bool> SendProblem(int status, std::string_view why, bool close = false,
+                              std::string_view more_fields = {});
   [[nodiscard]] bool AsksForHealth() const;
   net::Task<bool> AnswerHealth();
   [[nodiscard]] PathError CheckPath();
@@ -166,13 +170,14 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   std::optional<net::Task<void>> pump_;  // sends a long body while the answer is awaited
   Failure pump_failure_ = Failure::kNone;
 
-  std::string trailers_;         // lines behind the answer's last chunk
-  std::string part_end_;         // what follows a part of the answer's body
-  bool takes_trailers_ = false;  // the client
-  bool heard_ = false;           // a head, be it an interim one, has come from the upstream
-  bool answered_ = false;        // the head of its answer has
-  bool in_chunks_ = false;       // the request's body
-  std::uint64_t received_ = 0;   // of its content, or by a tunnel
+  std::string trailers_;               // lines behind the answer's last chunk
+  std::string part_end_;               // what follows a part of the answer's body
+  bool takes_trailers_ = false;        // the client
+  bool heard_ = false;                 // a head, be it an interim one, has come from the upstream
+  bool answered_ = false;              // the head of its answer has
+  GrpcWeb grpc_web_ = GrpcWeb::kNone;  // the request
+  bool in_chunks_ = false;             // the request's body
+  std::uint64_t received_ = 0;         // of its content, or by a tunnel
   bool retryable_ = false;
   bool left_ = false;  // the client has left, or the server has aborted the session
   bool watching_ = false;

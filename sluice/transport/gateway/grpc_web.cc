@@ -1,0 +1,130 @@
+#include "sluice/transport/gateway/grpc_web.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "sluice/base/ascii.h"
+#include "sluice/transport/headers.h"
+
+namespace sluice::gateway {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, GrpcWeb>, 5> kTypes = {
+    {{"application/grpc-web", GrpcWeb::kPlain},
+     {"application/grpc-web+proto", GrpcWeb::kProto},
+     {"application/grpc-web+json", GrpcWeb::kJson},
+     {"application/grpc-web-text", GrpcWeb::kText},
+     {"application/grpc-web-text+proto", GrpcWeb::kTextProto}}};
+
+// As gRPC has it: printable ASCII but for the percent sign stands for itself.
+void AppendPercentEncoded(std::string_view text, std::string* out) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  for (const char c : text) {
+    if (c >= 0x20 && c < 0x7f && c != '%') {
+      out->push_back(c);
+      continue;
+    }
+    out->push_back('%');
+    out->push_back(kHex[static_cast<unsigned char>(c) >> 4U]);
+    out->push_back(kHex[static_cast<unsigned char>(c) & 15U]);
+  }
+}
+
+}  // namespace
+
+GrpcWeb GrpcWebOf(const net::RequestHead& head) {
+  const net::Field* type = head.Find(net::FieldId::content_type);
+  if (type == nullptr) return GrpcWeb::kNone;
+  const std::string_view media = Trim(type->value.substr(0, type->value.find(';')));
+  for (const auto& [name, form] : kTypes) {
+    if (EqualsIgnoringCase(media, name)) return form;
+  }
+  return GrpcWeb::kNone;
+}
+
+int GrpcStatusOf(int http_status) {
+  switch (http_status) {
+    case 400:
+      return 13;
+    case 401:
+      return 16;
+    case 403:
+      return 7;
+    case 408:
+    case 504:
+      return 4;
+    case 413:
+    case 429:
+      return 8;
+    case 422:
+      return 3;
+    case 502:
+    case 503:
+      return 14;
+    default:
+      return 2;  // UNKNOWN
+  }
+}
+
+void MakeGrpcWeb(GrpcWeb form, std::string_view message, bool exposed, net::Answer* answer) {
+  std::string trailers = "grpc-status: ";
+  net::AppendNumber(static_cast<std::size_t>(GrpcStatusOf(answer->status)), &trailers);
+  trailers.append("\r\ngrpc-message: ");
+  AppendPercentEncoded(message, &trailers);
+  trailers.append("\r\n");
+
+  std::string frame("\x80", 1);
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    frame.push_back(static_cast<char>(trailers.size() >> static_cast<unsigned>(shift) & 0xffU));
+  }
+  frame.append(trailers);
+  const bool text = form == GrpcWeb::kText || form == GrpcWeb::kTextProto;
+
+  answer->status = 200;
+  for (const auto& [name, of] : kTypes) {
+    if (of == form) answer->content_type = name;
+  }
+  answer->body = text ? std::string(absl::Base64Escape(frame)) : std::move(frame);
+  answer->more_fields.append(trailers);
+  if (exposed) {
+    answer->more_fields.append("Access-Control-Expose-Headers: Grpc-Status, Grpc-Message\r\n");
+  }
+}
+
+void AppendDenialMessage(const Outcome& outcome, std::string* out) {
+  const RuleResult* shown = outcome.decisive_result();
+  if (shown != nullptr && !shown->rule->message.empty()) {
+    out->append(shown->rule->message);
+    return;
+  }
+  switch (outcome.answer) {
+    case Answer::kMissingIdentity:
+      out->append("Missing identity");
+      if (shown != nullptr && shown->missing != nullptr) {
+        out->append(": ").append(shown->missing->label);
+      }
+      return;
+    case Answer::kDenied:
+      out->append("Denied");
+      return;
+    case Answer::kNeverPasses:
+      out->append("The cost can never be met");
+      return;
+    case Answer::kLimited:
+    case Answer::kAllowed:
+    case Answer::kDelayed:
+      break;
+  }
+  out->append("Quota exceeded");
+  if (shown != nullptr && !shown->rule->hide) {
+    out->append(" under rule \"").append(shown->rule->name).append("\"");
+  }
+  if (const auto seconds = transport::RetryAfterSeconds(outcome)) {
+    out->append("; try again in ");
+    net::AppendNumber(static_cast<std::size_t>(*seconds), out);
+    out->append(" s");
+  }
+}
+
+}  // namespace sluice::gateway
