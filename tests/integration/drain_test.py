@@ -1,14 +1,16 @@
 """Gateways that end under load: no request is lost, and a whole fleet is replaced without one that fails."""
 import os
 import re
+import signal
 import socket
+import subprocess
 import tempfile
 import threading
 import time
 import unittest
 
 from load import wrk
-from processes import OrdersApi, Sluice, Worker, free_port, gateway, settings, start_nginx, wait_until
+from processes import OrdersApi, Sluice, Worker, ask, free_port, gateway, settings, start_nginx, wait_until
 
 
 class KeptClient(Worker):
@@ -66,6 +68,21 @@ class KeptClient(Worker):
 
 
 class Drain(unittest.TestCase):
+    def test_all_is_served_during_the_delay(self):
+        with gateway("rules: []", "drain_delay: 30s, health_path: /ready, ") as (sluice, _):
+            result = {}
+            load = threading.Thread(target=lambda: result.update(wrk(sluice.port, 3, 40)[0]))
+            load.start()
+            time.sleep(1)
+            self.assertEqual(ask(sluice.port, "/ready")[0], 200)
+            sluice.signal(signal.SIGTERM)
+            sluice.wait_for("leaving|drain")
+            self.assertEqual(ask(sluice.port, "/ready")[0], 503)
+            load.join()
+            self.assertEqual((result["other"], result["limited"], result["errors"]), (0, 0, 0))
+            self.assertEqual(ask(sluice.port)[0], 200)
+            # The second SIGTERM, from the end of this block, is patient no longer.
+
     def test_what_reached_the_upstream_is_answered_and_kept_connections_are_told(self):
         with gateway("rules: []", "drain: 60s, ") as (sluice, orders):
             clients = [KeptClient(sluice.port, "/v1/orders") for _ in range(30)]
@@ -103,42 +120,80 @@ http {{ access_log off; keepalive_requests 1000000;
 """
 
 
-class Fleet(unittest.TestCase):
-    def test_two_gateways_behind_nginx_are_replaced_under_wrk_and_no_request_fails(self):
-        with tempfile.TemporaryDirectory() as folder:
-            orders = OrdersApi()
-            self.addCleanup(orders.stop)
-            ports = [free_port(), free_port()]
-            sluices = [self.start(orders, folder, ports, index) for index in range(2)]
-            front = free_port()
-            nginx = start_nginx(NGINX.format(dir=folder, sluices=ports, port=front), folder, front)
-            self.addCleanup(nginx.wait, 20)
-            self.addCleanup(nginx.terminate)
-            result = {}
-            load = threading.Thread(target=lambda: result.update(wrk(front, 8, 40)[0]))
-            load.start()
-            time.sleep(0.7)
-            served = []
-            for index in (0, 1, 0):
-                served.append(sluices[index].metric("sluice_gateway_requests_total"))
-                self.assertEqual(sluices[index].stop(), 0)
-                time.sleep(0.2)
-                sluices[index] = self.start(orders, folder, ports, index)
-                time.sleep(1.2)
-            load.join()
-            served += [sluice.metric("sluice_gateway_requests_total") for sluice in sluices]
-            for sluice in sluices:
-                self.assertEqual(sluice.stop(), 0)
-            print(f"\n{int(result['ok'])} answered; seen by the five gateways before their end: {served}")
-            self.assertEqual((result["other"], result["limited"], result["errors"]), (0, 0, 0))
-            self.assertGreater(result["ok"], 1000)
-            self.assertGreater(min(served), 0)
+# Nothing hides a failure: HAProxy neither tries again nor elsewhere. It asks each gateway how it is.
+HAPROXY = """
+global
+  maxconn 1000
+defaults
+  mode http
+  retries 0
+  timeout connect 2s
+  timeout client 20s
+  timeout server 20s
+frontend clients
+  bind 127.0.0.1:{port}
+  default_backend sluices
+backend sluices
+  option httpchk GET /ready
+  default-server check inter 100ms fall 1 rise 1
+  server first 127.0.0.1:{sluices[0]}
+  server second 127.0.0.1:{sluices[1]}
+"""
 
-    def start(self, orders, folder, ports, index):
-        own = os.path.join(folder, str(index))
+
+class Fleet(unittest.TestCase):
+    """Two gateways behind a load balancer are ended and started again in turn, under wrk."""
+
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.orders = OrdersApi()
+        self.addCleanup(self.orders.stop)
+        self.ports = [free_port(), free_port()]
+        self.front = free_port()
+
+    def start(self, index, door):
+        own = os.path.join(self.folder, str(index))
         os.makedirs(own, exist_ok=True)
-        config = settings(orders.port, "rules: []").replace("127.0.0.1:0", f"127.0.0.1:{ports[index]}", 1)
-        return Sluice(config, own)
+        config = settings(self.orders.port, "rules: []", door)
+        return Sluice(config.replace("127.0.0.1:0", f"127.0.0.1:{self.ports[index]}", 1), own)
+
+    def check_replaced(self, seconds, door="", settle=1.0):
+        sluices = [self.start(index, door) for index in range(2)]
+        time.sleep(settle)
+        result = {}
+        load = threading.Thread(target=lambda: result.update(wrk(self.front, seconds, 40)[0]))
+        load.start()
+        time.sleep(0.7)
+        served = []
+        for index in (0, 1, 0):
+            served.append(sluices[index].metric("sluice_gateway_requests_total"))
+            self.assertEqual(sluices[index].stop(), 0)
+            time.sleep(0.2)
+            sluices[index] = self.start(index, door)
+            time.sleep(settle)
+        load.join()
+        served += [sluice.metric("sluice_gateway_requests_total") for sluice in sluices]
+        for sluice in sluices:
+            self.assertEqual(sluice.stop(), 0)
+        print(f"\n{int(result['ok'])} answered; seen by the five gateways, three of them before their end: {served}")
+        self.assertEqual((result["other"], result["limited"], result["errors"]), (0, 0, 0))
+        self.assertGreater(result["ok"], 1000)
+        self.assertGreater(min(served), 0)
+
+    def test_behind_nginx_no_request_fails(self):
+        nginx = start_nginx(NGINX.format(dir=self.folder, sluices=self.ports, port=self.front), self.folder, self.front)
+        self.addCleanup(nginx.wait, 20)
+        self.addCleanup(nginx.terminate)
+        self.check_replaced(7)
+
+    def test_behind_a_balancer_that_never_tries_again_the_health_path_and_the_delay_see_to_it(self):
+        path = os.path.join(self.folder, "haproxy.cfg")
+        with open(path, "w") as file:
+            file.write(HAPROXY.format(sluices=self.ports, port=self.front))
+        haproxy = subprocess.Popen(["haproxy", "-f", path, "-db"], stderr=subprocess.DEVNULL)
+        self.addCleanup(haproxy.wait, 20)
+        self.addCleanup(haproxy.terminate)
+        self.check_replaced(9, "health_path: /ready, drain_delay: 1s, ")
 
 
 if __name__ == "__main__":
