@@ -62,9 +62,10 @@ Task<void> GatewaySession::Carry(Http1Stream& from, Http1Stream& to) {
     stream().CancelWait();
     co_return;
   }
-  co_await to.EndWriting();
+  // First the time: over TLS even the end has to wait for a peer that does not read.
   tunnel_patience_ = std::min(tunnel_patience_, options().response_timeout);
   tunnel_alarm_.Set(tunnel_patience_);
+  co_await to.EndWriting();
 }
 
 void GatewaySession::EndTunnel() {
