@@ -328,7 +328,7 @@ TEST_F(TlsUpstreamTest, EndsAHandshakeWhoseClientHasLeft) {
 }
 
 TEST_F(TlsUpstreamTest, ChecksItsHealthOverTls) {
-  options_.health_check = {.path = "/up", .every = 10ms, .failures = 1};
+  options_.health_check = {.path = "/up", .every = 10ms, .timeout = 20s, .failures = 1};
   StartTrusting();
   TlsClient upstream(upstream_.Accept(), {.server = true, .pair = Good(), .tickets = false});
   ASSERT_TRUE(upstream.Handshake()) << upstream.why();
