@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "sluice/base/small_file.h"
 #include "sluice/config/read_file.h"
 #include "sluice/config/settings_reader.h"
 

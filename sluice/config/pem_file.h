@@ -5,7 +5,6 @@
 // out by whoever loads both (net/tls_context.h).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,8 +12,6 @@
 #include "sluice/config/fields.h"
 
 namespace sluice::config {
-
-inline constexpr std::size_t kMaxPemBytes = std::size_t{4} << 20;
 
 enum class PemKind : std::uint8_t { kCertificate, kKey };
 

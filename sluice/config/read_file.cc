@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <utility>
+
+#include "sluice/base/small_file.h"
 
 namespace sluice::config {
 namespace {
@@ -24,24 +23,10 @@ std::optional<std::string> ReadFile(const std::string& path, std::size_t max_byt
     }
     return std::nullopt;
   };
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return complain("it is a folder");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    const int why = errno == 0 ? EIO : errno;
-    return complain(std::strerror(why), why == EACCES ? kNotAllowed : "");
-  }
-  std::string bytes;
-  char block[16 * 1024];
-  while (bytes.size() <= max_bytes && (file.read(block, sizeof block), file.gcount() > 0)) {
-    bytes.append(block, static_cast<std::size_t>(file.gcount()));
-  }
-  if (file.bad()) return complain("reading stopped half way");
-  if (bytes.size() > max_bytes) {
-    return complain(fmt::format("it has more than {} bytes", max_bytes));
-  }
-  return bytes;
+  absl::StatusOr<std::string> bytes = ReadSmallFile(path, max_bytes);
+  if (bytes.ok()) return *std::move(bytes);
+  return complain(std::string(bytes.status().message()),
+                  absl::IsPermissionDenied(bytes.status()) ? kNotAllowed : "");
 }
 
 }  // namespace sluice::config

@@ -5,13 +5,13 @@
 #include <fstream>
 #include <utility>
 
-#include "sluice/config/pem_file.h"
+#include "sluice/base/small_file.h"
 
 namespace sluice {
 namespace {
 
 // As the configuration allows. What lies behind it is not compared.
-constexpr std::uintmax_t kMaxBytes = config::kMaxPemBytes;
+constexpr std::uintmax_t kMaxBytes = kMaxPemBytes;
 
 // Appends what is in the file, so that no two lists of files give the same bytes.
 void AppendFile(const std::string& path, std::string& out) {

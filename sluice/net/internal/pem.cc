@@ -1,53 +1,47 @@
 #include "sluice/net/internal/pem.h"
 
+#include <openssl/crypto.h>
 #include <openssl/pem.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "sluice/base/ascii.h"
 #include "sluice/base/ip.h"
+#include "sluice/base/small_file.h"
 
 namespace sluice::net::internal {
 namespace {
-
-constexpr std::size_t kMaxFileBytes = std::size_t{4} * 1024 * 1024;  // all CAs of a system: 220 KB
 
 absl::Status Bad(const std::string& file, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(file, ": ", what));
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& file) {
-  std::error_code error;
-  if (std::filesystem::is_directory(file, error)) return Bad(file, "this is a folder, not a file");
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  if (!in) {
-    const std::string why = absl::StrCat(file, ": cannot be read: ", std::strerror(errno));
-    if (errno == ENOENT || errno == ENOTDIR) return absl::NotFoundError(why);
-    if (errno == EACCES || errno == EPERM) return absl::PermissionDeniedError(why);
-    return absl::InvalidArgumentError(why);
-  }
-  std::string bytes;
-  std::array<char, 16 * 1024> block{};
-  while (bytes.size() <= kMaxFileBytes && (in.read(block.data(), block.size()), in.gcount() > 0)) {
-    bytes.append(block.data(), static_cast<std::size_t>(in.gcount()));
-  }
-  if (in.bad()) return Bad(file, "reading stopped half way");
-  if (bytes.size() > kMaxFileBytes) return Bad(file, "it has more than 4 MiB");
-  return bytes;
+  absl::StatusOr<std::string> bytes = ReadSmallFile(file, kMaxPemBytes);
+  if (bytes.ok()) return bytes;
+  return absl::Status(bytes.status().code(),
+                      absl::StrCat(file, ": cannot be read: ", bytes.status().message()));
 }
 
 BioPtr Over(const std::string& bytes) {
   return BioPtr(BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())));
 }
+
+// Overwrites a key's text at the end: memory that is given back keeps what was in it.
+class Wiped {
+ public:
+  explicit Wiped(std::string& secret) : secret_(secret) {}
+  Wiped(const Wiped&) = delete;
+  Wiped& operator=(const Wiped&) = delete;
+  ~Wiped() { OPENSSL_cleanse(secret_.data(), secret_.size()); }
+
+ private:
+  std::string& secret_;
+};
 
 // Nobody types in a pass phrase: remembers that one was asked for.
 int RefusePassPhrase(char* /*buffer*/, int /*size*/, int /*for_writing*/, void* asked) {
@@ -117,8 +111,9 @@ absl::StatusOr<std::vector<X509Ptr>> ReadCertificates(const std::string& file) {
 }
 
 absl::StatusOr<KeyPtr> ReadKey(const std::string& file) {
-  const absl::StatusOr<std::string> bytes = ReadFile(file);
+  absl::StatusOr<std::string> bytes = ReadFile(file);
   if (!bytes.ok()) return bytes.status();
+  const Wiped wiped(*bytes);
   const BioPtr in = Over(*bytes);
   bool asked = false;
   ERR_clear_error();
