@@ -36,6 +36,19 @@ SslCtxPtr MakeContext(const SSL_METHOD* method, TlsVersion min_version) {
   return context;
 }
 
+// A server's, with the certificate, chain and key of `other`, which has been given them before.
+SslCtxPtr CopyOf(SSL_CTX* other) {
+  const bool newest = SSL_CTX_get_min_proto_version(other) == TLS1_3_VERSION;
+  SslCtxPtr context = MakeContext(TLS_server_method(), newest ? TlsVersion::k13 : TlsVersion::k12);
+  STACK_OF(X509)* chain = nullptr;
+  SSL_CTX_get0_chain_certs(other, &chain);
+  const bool done = SSL_CTX_use_certificate(context.get(), SSL_CTX_get0_certificate(other)) == 1 &&
+                    SSL_CTX_use_PrivateKey(context.get(), SSL_CTX_get0_privatekey(other)) == 1 &&
+                    (chain == nullptr || SSL_CTX_set1_chain(context.get(), chain) == 1);
+  if (!done) std::abort();  // no memory, as in operator new
+  return context;
+}
+
 // A client that does not speak HTTP/1.1 is told so before it sends what we would not understand.
 int ChooseProtocol(SSL* /*ssl*/, const unsigned char** chosen, unsigned char* chosen_size,
                    const unsigned char* offered, unsigned int offered_size, void* /*unused*/) {
@@ -110,13 +123,37 @@ absl::Status TlsServerContext::Add(const Pair& pair, TlsVersion min_version) {
       !status.ok()) {
     return status;
   }
-  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);  // tickets are all there is
-  SSL_CTX_set_tlsext_servername_callback(context.get(), &TlsServerContext::OnName);
-  SSL_CTX_set_tlsext_servername_arg(context.get(), this);
-  SSL_CTX_set_alpn_select_cb(context.get(), &ChooseProtocol, nullptr);
+  Take(context.release());
   certificates_.push_back(Described(pair.certificate_file, *chain->front()));
-  handles_.push_back(context.release());
   return absl::OkStatus();
+}
+
+void TlsServerContext::Take(SSL_CTX* context) {
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // tickets are all there is
+  SSL_CTX_set_tlsext_servername_callback(context, &TlsServerContext::OnName);
+  SSL_CTX_set_tlsext_servername_arg(context, this);
+  SSL_CTX_set_alpn_select_cb(context, &ChooseProtocol, nullptr);
+  handles_.push_back(context);
+}
+
+// The first handle is the one that handshakes begin with and that asks us for a name, so it must
+// be our own; from the others a handshake takes no more than the certificate.
+std::shared_ptr<const TlsServerContext> TlsServerContext::Join(
+    std::vector<std::shared_ptr<const TlsServerContext>> parts) {
+  assert(!parts.empty());
+  if (parts.size() == 1) return parts.front();
+  std::shared_ptr<TlsServerContext> joined(new TlsServerContext());
+  joined->Take(CopyOf(parts.front()->handle()).release());
+  for (const auto& part : parts) {
+    for (std::size_t i = 0; i < part->handles_.size(); ++i) {
+      joined->certificates_.push_back(part->certificates_[i]);
+      if (joined->certificates_.size() == 1) continue;
+      SSL_CTX_up_ref(part->handles_[i]);
+      joined->handles_.push_back(part->handles_[i]);
+    }
+  }
+  joined->parts_ = std::move(parts);
+  return joined;
 }
 
 TlsServerContext::~TlsServerContext() {

@@ -37,7 +37,8 @@ enum class TlsVersion : std::uint8_t { k12, k13 };
 // has exactly the name it asks for (SNI), else the first with a wildcard for it, else the first.
 //
 // Sessions are resumed by tickets that only the same context can read: its loops share them, a new
-// context begins anew, and nothing is kept for a client.
+// context begins anew, and nothing is kept for a client. The key of the tickets is as old as the
+// context: who gets at it can read what TLS 1.2 has carried since (TLS 1.3 agrees on new keys).
 class TlsServerContext {
  public:
   // PEM. The certificate's file may hold a chain: its own first, then each one's issuer.
@@ -57,6 +58,10 @@ class TlsServerContext {
   };
 
   static absl::StatusOr<std::shared_ptr<const TlsServerContext>> Load(const Options& options);
+  // One that shows the certificates of all of these (at least one) in their order, without asking
+  // any file; so that one pair can be replaced though another's files are broken.
+  static std::shared_ptr<const TlsServerContext> Join(
+      std::vector<std::shared_ptr<const TlsServerContext>> parts);
   TlsServerContext(const TlsServerContext&) = delete;
   TlsServerContext& operator=(const TlsServerContext&) = delete;
   ~TlsServerContext();
@@ -73,10 +78,12 @@ class TlsServerContext {
  private:
   TlsServerContext() = default;
   absl::Status Add(const Pair& pair, TlsVersion min_version);
+  void Take(SSL_CTX* context);
   static int OnName(SSL* ssl, int* alert, void* self);
 
   std::vector<Certificate> certificates_;
-  std::vector<SSL_CTX*> handles_;  // of each certificate; owned
+  std::vector<SSL_CTX*> handles_;                               // of each certificate; owned
+  std::vector<std::shared_ptr<const TlsServerContext>> parts_;  // whose handles they are as well
 };
 
 // How we speak to servers.

@@ -72,6 +72,11 @@ TEST_F(TlsContextTest, TakesChainsAndBothKindsOfKeysInOneFileOrTwo) {
   const std::string key_last = authority_.Write("key_last.pem", certificate + key);
   EXPECT_EQ(ServerStatus({key_first, key_first}), absl::OkStatus());
   EXPECT_EQ(ServerStatus({key_last, key_last}), absl::OkStatus());
+  // As `openssl ecparam -genkey` writes it: the curve's name (P-256) in front.
+  const std::string with_curve = authority_.Write(
+      "curve.key",
+      "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n" + key);
+  EXPECT_EQ(ServerStatus({pair.certificate_file, with_curve}), absl::OkStatus());
 }
 
 TEST_F(TlsContextTest, ChoosesTheExactNameThenTheWildcardThenTheFirst) {

@@ -10,7 +10,9 @@
 //   ...
 //   const auto seen = watch.Look([&] { return LoadAndUse(); });     // every few seconds
 //
-// Cost: a look reads each file. Keeps hashes, no contents. Asks no clock. For one thread at a time.
+// Cost: a look reads each file, through one small buffer that is wiped behind it: no key lies about
+// in memory that was given back. Keeps hashes, no contents. Asks no clock. For one thread at a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +44,9 @@ class CertificateWatch {
 
   // Takes it that what the files hold now is, or is about to be, in force.
   explicit CertificateWatch(std::vector<std::string> files);
+
+  // The files hold something else than what is in force.
+  [[nodiscard]] bool Changed() const { return Contents() != in_force_; }
 
   // `load` reads the files and puts them in force, all of them, or says why it did not.
   [[nodiscard]] Seen Look(const std::function<absl::Status()>& load);

@@ -17,36 +17,29 @@ std::string Date(std::time_t time) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(time));
 }
 
-absl::Status LoadForClients(const config::TlsSettings& settings, TlsContexts& contexts) {
-  net::TlsServerContext::Options options;
-  for (const config::CertificateSettings& pair : settings.certificates) {
-    options.pairs.push_back({.certificate_file = pair.certificate, .key_file = pair.key});
-  }
-  options.min_version =
-      settings.min_version == config::TlsVersion::k13 ? net::TlsVersion::k13 : net::TlsVersion::k12;
-  auto loaded = net::TlsServerContext::Load(options);
-  if (loaded.ok()) contexts.clients = *std::move(loaded);
-  return loaded.status();
+net::TlsServerContext::Options OptionsOf(const config::CertificateSettings& pair,
+                                         config::TlsVersion min_version) {
+  return {.pairs = {{.certificate_file = pair.certificate, .key_file = pair.key}},
+          .min_version =
+              min_version == config::TlsVersion::k13 ? net::TlsVersion::k13 : net::TlsVersion::k12};
 }
 
-absl::Status LoadForUpstreams(const config::UpstreamTlsSettings& settings, TlsContexts& contexts) {
+net::TlsClientContext::Options OptionsOf(const config::UpstreamTlsSettings& settings) {
   const auto own = settings.own.value_or(config::CertificateSettings{});
-  auto loaded = net::TlsClientContext::Load({.ca_file = settings.ca,
-                                             .certificate_file = own.certificate,
-                                             .key_file = own.key,
-                                             .verify = settings.verify,
-                                             .server_name = settings.server_name});
-  if (loaded.ok()) contexts.upstreams = *std::move(loaded);
-  return loaded.status();
+  return {.ca_file = settings.ca,
+          .certificate_file = own.certificate,
+          .key_file = own.key,
+          .verify = settings.verify,
+          .server_name = settings.server_name};
 }
 
-std::vector<std::string> FilesOf(const config::TlsSettings& settings) {
-  std::vector<std::string> files;
-  for (const config::CertificateSettings& pair : settings.certificates) {
-    files.push_back(pair.certificate);
-    files.push_back(pair.key);
-  }
-  return files;
+// Into `place`, which stays as it is when that fails.
+template <class Context>
+absl::Status LoadInto(const typename Context::Options& options,
+                      std::shared_ptr<const Context>& place) {
+  auto loaded = Context::Load(options);
+  if (loaded.ok()) place = *std::move(loaded);
+  return loaded.status();
 }
 
 std::vector<std::string> FilesOf(const config::UpstreamTlsSettings& settings) {
@@ -68,8 +61,8 @@ absl::StatusOr<std::unique_ptr<Certificates>> Certificates::Load(
   std::unique_ptr<Certificates> all(new Certificates());
   all->tls_ = settings.tls;
   all->upstream_tls_ = UpstreamTlsOf(settings);
-  if (const absl::Status added = all->AddSides(); !added.ok()) return added;
-  all->Show();
+  if (const absl::Status added = all->AddUnits(); !added.ok()) return added;
+  all->Join();
   return all;
 }
 
@@ -77,35 +70,42 @@ bool Certificates::AreFor(const config::GatewaySettings& settings) const {
   return tls_ == settings.tls && upstream_tls_ == UpstreamTlsOf(settings);
 }
 
-absl::Status Certificates::AddSides() {
-  if (tls_) {
-    const auto load = [tls = *tls_](TlsContexts& contexts) {
-      return LoadForClients(tls, contexts);
+absl::Status Certificates::AddUnits() {
+  const std::size_t pairs = tls_ ? tls_->certificates.size() : 0;
+  loaded_.pairs.resize(pairs);
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const config::CertificateSettings& pair = tls_->certificates[i];
+    const auto load = [i, options = OptionsOf(pair, tls_->min_version)](Loaded& loaded) {
+      return LoadInto(options, loaded.pairs[i]);
     };
-    if (absl::Status added = Add(FilesOf(*tls_), load); !added.ok()) return added;
+    if (absl::Status added = Add({pair.certificate, pair.key}, load); !added.ok()) return added;
   }
   if (!upstream_tls_) return absl::OkStatus();
-  return Add(FilesOf(*upstream_tls_), [tls = *upstream_tls_](TlsContexts& contexts) {
-    return LoadForUpstreams(tls, contexts);
+  return Add(FilesOf(*upstream_tls_), [options = OptionsOf(*upstream_tls_)](Loaded& loaded) {
+    return LoadInto(options, loaded.upstreams);
   });
 }
 
 absl::Status Certificates::Add(std::vector<std::string> files,
-                               std::function<absl::Status(TlsContexts&)> load) {
+                               std::function<absl::Status(Loaded&)> load) {
   // The watch first: what changes while it is being loaded is seen by the next look.
-  sides_.push_back({.watch = CertificateWatch(std::move(files)), .load = std::move(load)});
-  return sides_.back().load(contexts_);
+  units_.push_back({.watch = CertificateWatch(std::move(files)), .load = std::move(load)});
+  return units_.back().load(loaded_);
 }
 
 bool Certificates::Look() {
   bool replaced = false;
-  for (Side& side : sides_) replaced |= LookAt(side);
-  if (replaced) Show();
+  for (Unit& unit : units_) replaced |= LookAt(unit);
+  if (replaced) Join();
   return replaced;
 }
 
-bool Certificates::LookAt(Side& side) {
-  const CertificateWatch::Seen seen = side.watch.Look([&] { return side.load(contexts_); });
+bool Certificates::Changed() const {
+  return std::ranges::any_of(units_, [](const Unit& unit) { return unit.watch.Changed(); });
+}
+
+bool Certificates::LookAt(Unit& unit) {
+  const CertificateWatch::Seen seen = unit.watch.Look([&] { return unit.load(loaded_); });
   if (seen.event == CertificateWatch::Event::kNothing) return false;
   const bool replaced = seen.event == CertificateWatch::Event::kReplaced;
   if (!replaced) {
@@ -118,10 +118,26 @@ bool Certificates::LookAt(Side& side) {
 }
 
 void Certificates::Become(Certificates&& next) {
+  if (tls_ == next.tls_ && upstream_tls_ == next.upstream_tls_) {
+    const std::lock_guard lock(mutex_);
+    ++succeeded_;  // the files must have changed
+  }
   tls_ = std::move(next.tls_);
   upstream_tls_ = std::move(next.upstream_tls_);
-  sides_ = std::move(next.sides_);
+  units_ = std::move(next.units_);
+  loaded_ = std::move(next.loaded_);
+  joined_ = std::move(next.joined_);
   contexts_ = std::move(next.contexts_);
+  Show();
+}
+
+// What has not changed keeps its context, and the tickets that clients have of it.
+void Certificates::Join() {
+  if (tls_ && loaded_.pairs != joined_) {
+    contexts_.clients = net::TlsServerContext::Join(loaded_.pairs);
+    joined_ = loaded_.pairs;
+  }
+  contexts_.upstreams = loaded_.upstreams;
   Show();
 }
 
@@ -136,6 +152,7 @@ void Certificates::Show() {
     add(*contexts_.upstreams->certificate());
   }
   const std::lock_guard lock(mutex_);
+  any_ = !units_.empty();
   in_use_ = std::move(all);
 }
 
@@ -161,6 +178,7 @@ void Certificates::WarnOfExpiry(WallTime now) const {
 
 void Certificates::WriteMetrics(std::string& out) const {
   const std::lock_guard lock(mutex_);
+  if (!any_) return;
   PrometheusWriter writer(out);
   writer.Family("sluice_tls_certificate_not_after_seconds", "gauge",
                 "When it expires, in seconds since 1970; by its file and its first name.");

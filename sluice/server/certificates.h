@@ -5,9 +5,9 @@
 //   ... give (*certificates)->contexts() to the gateway ...
 //   if (certificates->Look()) ... give it the new ones ...            // every few seconds
 //
-// Files that change by halves or into something broken leave what is in force; the log tells once
-// of what stays broken. What the system believes in (`upstream_tls` without `ca`) is read at the
-// start alone.
+// Files that change by halves or into something broken leave what is in force, pair by pair: the
+// others are renewed all the same. The log tells once of what stays broken. What the system
+// believes in (`upstream_tls` without `ca`) is read at the start alone.
 //
 // Thread-safety: WriteMetrics() from any thread, the rest from one at a time.
 #pragma once
@@ -57,36 +57,48 @@ class Certificates {
   // True when contexts() are others now.
   [[nodiscard]] bool Look();
 
-  // Goes on with the files and contexts of `next`, loaded for other settings; what was counted
-  // stays.
+  // The files hold something else than what is in force, be it usable or not.
+  [[nodiscard]] bool Changed() const;
+
+  // Goes on with the files and contexts of `next`, loaded anew for other settings or for the same;
+  // what was counted stays.
   void Become(Certificates&& next);
 
   // Tells the log of each certificate in use; and of those that have expired or soon will.
   void LogAll() const;
   void WarnOfExpiry(WallTime now) const;
 
-  void WriteMetrics(std::string& out) const;  // appends
+  void WriteMetrics(std::string& out) const;  // appends; nothing where no TLS is spoken
 
  private:
   using Certificate = net::TlsServerContext::Certificate;
-  // The files of one side, and how they become its context.
-  struct Side {
+  struct Loaded {
+    std::vector<std::shared_ptr<const net::TlsServerContext>> pairs;  // one for each
+    std::shared_ptr<const net::TlsClientContext> upstreams;
+  };
+  // Files that belong together: of a pair for clients, or of the upstreams' side. And how they are
+  // loaded.
+  struct Unit {
     CertificateWatch watch;
-    std::function<absl::Status(TlsContexts&)> load;
+    std::function<absl::Status(Loaded&)> load;
   };
 
   Certificates() = default;
-  absl::Status AddSides();
-  absl::Status Add(std::vector<std::string> files, std::function<absl::Status(TlsContexts&)> load);
-  bool LookAt(Side& side);
+  absl::Status AddUnits();
+  absl::Status Add(std::vector<std::string> files, std::function<absl::Status(Loaded&)> load);
+  bool LookAt(Unit& unit);
+  void Join();
   void Show();
 
   std::optional<config::TlsSettings> tls_;
   std::optional<config::UpstreamTlsSettings> upstream_tls_;  // nothing: no `https` upstream
-  std::vector<Side> sides_;
+  std::vector<Unit> units_;
+  Loaded loaded_;
+  std::vector<std::shared_ptr<const net::TlsServerContext>> joined_;  // what contexts_ is made of
   TlsContexts contexts_;
 
   mutable std::mutex mutex_;         // guards what follows, which metrics read
+  bool any_ = false;                 // files to watch
   std::vector<Certificate> in_use_;  // of both sides
   std::uint64_t succeeded_ = 0;      // changes of files
   std::uint64_t failed_ = 0;

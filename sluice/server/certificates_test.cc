@@ -64,6 +64,8 @@ TEST_F(CertificatesTest, WithoutTlsThereIsNothingToLoad) {
   EXPECT_EQ(certificates->contexts().clients, nullptr);
   EXPECT_EQ(certificates->contexts().upstreams, nullptr);
   EXPECT_FALSE(certificates->Look());
+  EXPECT_FALSE(certificates->Changed());
+  EXPECT_EQ(MetricsOf(*certificates), "");
 }
 
 TEST_F(CertificatesTest, AStartSaysWhichFileIsWrong) {
@@ -125,6 +127,50 @@ TEST_F(CertificatesTest, ABrokenPairLeavesTheOldOneAndIsToldOnce) {
 
   authority_.IssueAs("site", {.names = {"site.test"}});
   EXPECT_EQ(LooksUntilReplaced(*certificates), 1);
+}
+
+// Of many sites one whose files are broken, or gone, must not keep the others' renewals out.
+TEST_F(CertificatesTest, ABrokenPairDoesNotKeepTheOthersOut) {
+  const KeyPair one = authority_.IssueAs("one", {.names = {"one.test"}});
+  const KeyPair two = authority_.IssueAs("two", {.names = {"two.test"}});
+  const KeyPair three = authority_.IssueAs("three", {.names = {"three.test"}});
+  const auto certificates = Load(ForClients({one, two, three}));
+  std::filesystem::remove(one.key_file);
+  EXPECT_EQ(authority_.Write("two.pem", "broken"), two.certificate_file);
+  authority_.IssueAs("three", {.names = {"renewed.test"}});
+  EXPECT_EQ(LooksUntilReplaced(*certificates), 1);
+  EXPECT_EQ(LooksUntilReplaced(*certificates), 0);
+  const auto& now = certificates->contexts().clients;
+  ASSERT_EQ(now->certificates().size(), 3U);
+  EXPECT_EQ(now->Choose("one.test"), 0U);
+  EXPECT_EQ(now->Choose("two.test"), 1U);
+  EXPECT_EQ(now->Choose("renewed.test"), 2U);
+  EXPECT_EQ(now->Choose("three.test"), 0U);
+  const std::string told = TakeLog();
+  EXPECT_NE(told.find(one.key_file), std::string::npos) << told;
+  EXPECT_NE(told.find(two.certificate_file), std::string::npos) << told;
+  const std::string metrics = MetricsOf(*certificates);
+  EXPECT_NE(metrics.find("{result=\"failed\"} 2\n"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("{result=\"succeeded\"} 1\n"), std::string::npos) << metrics;
+
+  authority_.IssueAs("one", {.names = {"one.test"}});
+  EXPECT_EQ(LooksUntilReplaced(*certificates), 1);
+}
+
+// What a reload asks: the same settings, and files that hold something else.
+TEST_F(CertificatesTest, LoadedAnewForTheSameSettingsIsAChange) {
+  const KeyPair site = authority_.IssueAs("site", {.names = {"site.test"}});
+  const auto certificates = Load(ForClients({site}));
+  EXPECT_FALSE(certificates->Changed());
+  EXPECT_EQ(authority_.Write("site.key", "broken"), site.key_file);
+  EXPECT_TRUE(certificates->Changed());
+  EXPECT_FALSE(Certificates::Load(ForClients({site})).ok());
+  authority_.IssueAs("site", {.names = {"site.test"}});
+  EXPECT_TRUE(certificates->Changed());
+  certificates->Become(std::move(*Load(ForClients({site}))));
+  EXPECT_FALSE(certificates->Changed());
+  EXPECT_FALSE(certificates->Look());
+  EXPECT_NE(MetricsOf(*certificates).find("{result=\"succeeded\"} 1\n"), std::string::npos);
 }
 
 TEST_F(CertificatesTest, OneSideIsReplacedWithoutTheOther) {

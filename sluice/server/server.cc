@@ -275,17 +275,20 @@ absl::Status Server::Parts::Use(const config::Config& next, std::stop_token stop
   config_.gateway->drain_delay = next.gateway->drain_delay;
   options.tls = options_.tls;  // which only HandOnCertificates() changes
   options_ = std::move(options);
-  if (other != nullptr) certificates_->Become(std::move(*other));
-  if (other != nullptr || certificates_->Look()) HandOnCertificates();
+  if (other != nullptr) {
+    certificates_->Become(std::move(*other));
+    HandOnCertificates();
+  }
   return absl::OkStatus();
 }
 
-// Null when those in use will do. Whether clients are spoken to by TLS at all is for the next
-// start: a port that changes its protocol under its clients' feet helps nobody.
+// Null when those in use will do: the same settings, and files that hold the same. Whether clients
+// are spoken to by TLS at all is for the next start: a port that changes its protocol under its
+// clients' feet helps nobody.
 absl::StatusOr<std::unique_ptr<Certificates>> Server::Parts::CertificatesFor(
     config::GatewaySettings next) const {
   if (next.tls.has_value() != certificates_->tls().has_value()) next.tls = certificates_->tls();
-  if (certificates_->AreFor(next)) return nullptr;
+  if (certificates_->AreFor(next) && !certificates_->Changed()) return nullptr;
   return Certificates::Load(next);
 }
 

@@ -5,8 +5,9 @@
 //                            ├─> gateway                                  on every loop
 //                            └─> admin port                               on a loop of its own
 //
-// Reload: the file is read again by the same code. When it has an error, or names an upstream or
-// a certificate that cannot be found, everything stays as it is. Else each loop gets the new rules
+// Reload: the file is read again by the same code, and so are the certificates' files. When it has
+// an error, names an upstream that cannot be found, or a certificate cannot be used, everything
+// stays as it is. Else each loop gets the new rules
 // and the gateway's new settings by a posted task; requests that are under way end under those that
 // they met. What belongs to a port, to the store or to the number of threads takes effect at the
 // next start; the log says so when it changed.

@@ -161,6 +161,32 @@ TEST_F(TlsGatewayTest, ShowsTheCertificateThatTheClientAsksFor) {
   }
 }
 
+// One context made of several, each loaded by itself: whose own contexts are gone.
+TEST_F(TlsGatewayTest, ShowsCertificatesThatWereJoined) {
+  const auto alone = [this](const char* name) {
+    return Load(std::vector<KeyPair>{authority_.Issue({.names = {std::string(name) + ".test"},
+                                                       .common_name = name,
+                                                       .through_intermediate = true})});
+  };
+  options_.tls = net::TlsServerContext::Join({alone("first"), alone("second"), alone("third")});
+  StartWithOrders({});
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    for (const std::string name : {"first", "second", "third"}) {
+      TlsOptions options = Trusting(name + ".test");
+      options.max_version = version;
+      TlsClient client(port(), options);
+      ASSERT_TRUE(client.Handshake()) << client.why();
+      EXPECT_EQ(client.peer_name(), name);
+      EXPECT_EQ(client.Ask("GET /none HTTP/1.1\r\nHost: a\r\n\r\n").status, 404);
+      TlsClient again(port(), options);
+      if (client.tickets() == 0) continue;
+      again.Resume(client);
+      ASSERT_TRUE(again.Handshake()) << again.why();
+      EXPECT_TRUE(again.resumed());
+    }
+  }
+}
+
 TEST_F(TlsGatewayTest, SpeaksHttp1OrSaysThatItDoesNot) {
   StartByHand();
   TlsOptions options = Trusting();

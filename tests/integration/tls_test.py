@@ -97,6 +97,17 @@ class Clients(Tls):
             self.assertEqual(self.curl(f"https://127.0.0.1:{sluice.port}/v1/orders").returncode, 0)
         self.assertEqual(self.orders.count_requests(), 1)
 
+    def test_handshakes_are_counted(self):
+        sluice = self.serve_tls()
+        for begin in ("-sess_out", "-sess_in"):
+            s_client(sluice.port, "-tls1_2", begin, self.path("session"))
+        with Raw(sluice.port) as raw:
+            raw.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            self.assertEqual(raw.read_answer()[0], 400)
+        self.assertEqual(sluice.metric('sluice_gateway_tls_handshakes_total{resumed="false"}'), 1)
+        self.assertEqual(sluice.metric('sluice_gateway_tls_handshakes_total{resumed="true"}'), 1)
+        self.assertEqual(sluice.metric("sluice_gateway_tls_failures_total"), 1)
+
     def test_messages_of_a_websocket_pass(self):
         asyncio.run(self.echo(self.serve_tls()))
 
@@ -251,6 +262,12 @@ class Replacing(Tls):
         sluice.wait_for(r"changed certificates cannot be used; the old ones stay in force why=.*site\.key", 30)
         self.assertEqual(served_serial(sluice.port), old)
         self.assertEqual(sluice.metric('sluice_tls_reloads_total{result="failed"}'), 1)
+        # Nor does a reload go by halves.
+        sluice.reload(self.config(self.tls, "rules: [{ name: all, key: ip, limit: 1/min }]"))
+        sluice.wait_for(r"reload failed.*site\.key")
+        twice = self.curl("-o", "/dev/null", "-w", "%{http_code} ",
+                          f"https://127.0.0.1:{sluice.port}/v1/orders?page=[1-2]").stdout
+        self.assertEqual(twice, "200 200 ")
         os.rename(self.path("lost.key"), self.path("site.key"))
         wait_until(lambda: served_serial(sluice.port) == serial_of(self.path("site.pem")), "repaired", WITHIN)
         self.assertEqual(sluice.count("changed certificates cannot be used"), 1)
