@@ -99,7 +99,7 @@ Task<bool> Http1Session::Send(const Answer& answer) {
   // A client that waits for 100 will send no body, or send it unasked: nobody can tell which.
   const bool body_unclear = head_.expect_continue && !stream_.body().done();
   const bool body_long = stream_.body().remaining() > limits_->skipped_body_bytes;
-  const bool keep_alive = !answer.close && head_.keep_alive && !draining_ && !body_unclear &&
+  const bool keep_alive = !answer.close && head_.keep_alive && !LastAnswer() && !body_unclear &&
                           !body_long && !stream_.body().bad() && !stream_.timed_out();
   out_.clear();
   AppendAnswer(answer, keep_alive, to_head_, &out_);

@@ -76,6 +76,8 @@ class Http1Session : public Session {
   void UseLimits(const Http1Limits& limits) { limits_ = &limits; }
   [[nodiscard]] const tcp::endpoint& peer() const { return peer_; }
   [[nodiscard]] bool draining() const { return draining_; }
+  // Whether each answer from now on is the last of its connection, and says so.
+  [[nodiscard]] virtual bool LastAnswer() const { return draining_; }
 
  private:
   Task<bool> Secure();

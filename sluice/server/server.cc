@@ -319,7 +319,8 @@ void Server::Parts::HandOnCertificates() {
   if (prepared.ok()) {
     gateway_->Use(*std::move(prepared));
   } else {  // not with upstreams that are in force: none is looked up
-    log::Error("upstreams keep their old certificates", {{"why", prepared.status().ToString()}});
+    log::Error("upstreams keep their old certificates",
+               {{"why", std::string(prepared.status().message())}});
   }
 }
 
@@ -348,7 +349,7 @@ bool Server::Parts::Reload(std::stop_token stop) {
     log::Error("reload failed; the old configuration stays in force",
                {{"generation", generation_},
                 {"errors", loaded.diagnostics.errors()},
-                {"why", used.ok() ? "the configuration has errors" : used.ToString()}});
+                {"why", used.ok() ? "the configuration has errors" : std::string(used.message())}});
     return false;
   }
   generation_ = next;

@@ -185,5 +185,36 @@ TEST_F(UpstreamsTest, TheHealthPathIsAnsweredWithoutAnyUpstreamOrLimit) {
   EXPECT_EQ(gateway_->counters().requests, 1u);
 }
 
+TEST_F(UpstreamsTest, BeforeTheDrainConnectionsAreLetGoInOrder) {
+  options_.health_path = "/ready";
+  Rule closed;
+  closed.name = "closed";
+  closed.match.paths = {*PathPattern::Compile("/closed")};
+  closed.deny = true;
+  StartWithOrders({closed});
+  const struct {
+    std::string path;
+    int before;
+    int after;
+  } rows[] = {{"/ready", 200, 503}, {"/closed", 403, 403}, {"/v1/orders", 200, 200}};
+  const auto get = [](const std::string& path) {
+    return "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n";
+  };
+  std::vector<std::unique_ptr<RawClient>> kept;
+  for (const auto& row : rows) {
+    kept.push_back(std::make_unique<RawClient>(port()));
+    EXPECT_EQ(kept.back()->Ask(get(row.path)).status, row.before);
+  }
+  gateway_->Leave();
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    SCOPED_TRACE(rows[i].path);
+    const RawResponse last = kept[i]->Ask(get(rows[i].path));
+    EXPECT_EQ(last.status, rows[i].after);
+    EXPECT_EQ(last.Field("Connection"), "close");
+    EXPECT_TRUE(kept[i]->Ended());
+    EXPECT_EQ(RawClient(port()).Ask(get(rows[i].path)).status, rows[i].after);  // still served
+  }
+}
+
 }  // namespace
 }  // namespace sluice::gateway

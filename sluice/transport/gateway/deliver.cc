@@ -24,7 +24,7 @@ Task<bool> GatewaySession::Deliver() {
                  .request_id = request_id_};
   const bool length_told = answer_.framing.kind != net::BodyFraming::Kind::kChunked &&
                            answer_.framing.kind != net::BodyFraming::Kind::kUntilClose;
-  how.keep_alive = head().keep_alive && !draining() && asked_in_full && stream().body().done() &&
+  how.keep_alive = head().keep_alive && !LastAnswer() && asked_in_full && stream().body().done() &&
                    (length_told || !how.old_client);
   const bool in_chunks = SentInChunks(answer_, how);
   access_.status = answer_.status;

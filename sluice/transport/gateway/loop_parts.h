@@ -74,7 +74,7 @@ struct LoopParts {
   TermsPtr terms;           // in force; never null
   net::Http1Limits limits;  // those of `terms`, for connections that wait for a request
   std::shared_ptr<const net::TlsServerContext> tls;  // for new connections; null: plain
-  bool leaving = false;                              // the health path says 503
+  bool leaving = false;                              // before the drain
   RequestIds request_ids;
   LoopCounters counters;
 };

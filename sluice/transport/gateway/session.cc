@@ -202,7 +202,7 @@ bool GatewaySession::AsksForHealth() const {
 // For whoever balances load over several gateways: says nothing of the upstream, which they share.
 Task<bool> GatewaySession::AnswerHealth() {
   net::Answer answer;
-  const bool leaving = draining() || parts_.leaving;
+  const bool leaving = LastAnswer();
   answer.status = leaving ? 503 : 200;
   answer.content_type = "text/plain";
   answer.body = leaving ? "draining\n" : "ok\n";

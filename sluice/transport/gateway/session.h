@@ -72,6 +72,8 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   [[nodiscard]] UpstreamGroup& upstreams() const { return *terms_->upstreams; }
 
   void OnHandshake(const absl::Status& status) override;
+  // Before the drain kept connections are let go one by one: none of them is met by its end.
+  [[nodiscard]] bool LastAnswer() const override { return draining() || parts_.leaving; }
   net::Task<bool> ServeRequest() override;
   void AppendRefusalFields(std::string* fields) override;
   void OnRefused(const net::Answer& answer) override;
