@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE = 1
 # Folders whose unit tests run again under a sanitizer: all that parses, decides, keeps or publishes
 # under asan and ubsan; under tsan what several threads share.
 ASAN = (sluice/|tests/)
-TSAN = (sluice/(base|store|limiter|telemetry|transport|server)|tests/conformance)
+TSAN = (sluice/(base|store|limiter|telemetry)|tests/conformance)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build run test test-servers test-sanitizers test-shared fuzz check format tidy bench clean
