@@ -32,6 +32,8 @@ class KeptClient(Worker):
                 connection = socket.create_connection(("127.0.0.1", self.port), 60)
             except ConnectionRefusedError:
                 return
+            except ConnectionResetError:
+                continue  # it stood in the queue of a port that was just closed
             with connection:
                 while self.ask(connection):
                     pass
