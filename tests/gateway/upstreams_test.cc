@@ -22,6 +22,11 @@ class UpstreamsTest : public GatewayTest {
   // One more Orders API; its port.
   std::uint16_t AddApi(std::uint16_t port = 0) {
     auto api = orders_api::OrdersApi::Start(loops_, {"127.0.0.1", port});
+    // A port that was let go may be that of somebody's connection for a moment.
+    Until([&] {
+      if (!api.ok()) api = orders_api::OrdersApi::Start(loops_, {"127.0.0.1", port});
+      return api.ok();
+    });
     EXPECT_TRUE(api.ok()) << api.status();
     apis_.push_back(*std::move(api));
     return apis_.back()->endpoint().port();
