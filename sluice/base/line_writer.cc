@@ -24,7 +24,6 @@ using namespace std::chrono_literals;
 
 constexpr auto kTurn = 50ms;         // the writer looks at the rings so often
 constexpr int kLookEveryTurns = 20;  // and whether its file is still there
-constexpr auto kLastWords = 2s;
 // A pipe that can be written to takes as much at once, so that a write never blocks.
 constexpr std::size_t kPipeBytes = 4096;
 constexpr int kPipePatienceMs = 100;
@@ -86,7 +85,16 @@ class LineWriter::Ring {
     }
   }
 
-  [[nodiscard]] bool mid_line() const { return mid_line_; }
+  // How many lines that was. Once nobody puts any in.
+  std::size_t DropAll() {
+    std::ptrdiff_t lines = 0;
+    for (std::string_view next = Next(); !next.empty(); next = Next()) {
+      lines += std::count(next.begin(), next.end(), '\n');
+      Take(next.size());
+    }
+    return static_cast<std::size_t>(lines);
+  }
+
   [[nodiscard]] std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
@@ -108,7 +116,10 @@ absl::StatusOr<std::unique_ptr<LineWriter>> LineWriter::Open(const Options& opti
 }
 
 LineWriter::LineWriter(const Options& options, int descriptor)
-    : path_(options.path), descriptor_(descriptor), regular_(IsRegular(descriptor)) {
+    : path_(options.path),
+      last_words_(options.last_words),
+      descriptor_(descriptor),
+      regular_(IsRegular(descriptor)) {
   for (std::size_t i = 0; i < options.rings; ++i) {
     rings_.push_back(std::make_unique<Ring>(options.ring_bytes));
   }
@@ -157,8 +168,16 @@ void LineWriter::Run() {
     if (reopen_ && OpenAgain()) reopen_ = false;
     WriteAll();
   }
-  const auto end = std::chrono::steady_clock::now() + kLastWords;
-  while (!WriteAll() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(kTurn);
+  const auto end = std::chrono::steady_clock::now() + last_words_;
+  bool all = WriteAll();
+  while (!all && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kTurn);
+    all = WriteAll();
+  }
+  if (all) return;
+  std::size_t lines = 0;
+  for (const std::unique_ptr<Ring>& ring : rings_) lines += ring->DropAll();
+  log::Error("lines are lost", {{"file", file()}, {"lines", lines}});
 }
 
 // A file that was deleted still takes lines, which nobody will ever read.
@@ -214,8 +233,7 @@ bool LineWriter::WriteRing(Ring& ring) {
 void LineWriter::Failing(std::string_view what, int error) {
   if (std::exchange(failing_, true)) return;
   failures_.fetch_add(1, std::memory_order_relaxed);
-  log::Error(what,
-             {{"file", path_.empty() ? "standard output" : path_}, {"why", std::strerror(error)}});
+  log::Error(what, {{"file", file()}, {"why", std::strerror(error)}});
 }
 
 }  // namespace sluice

@@ -10,10 +10,12 @@
 //
 // What a program that rotates files does is kept up with: after Reopen(), and when the file was
 // deleted, the path is opened anew. While a disk is full or the path cannot be opened, that is told
-// once in the log, lines wait in the rings, and writing goes on as soon as it can.
+// once in the log, lines wait in the rings, and writing goes on as soon as it can. What still waits
+// at the end is told, too.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +27,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sluice/base/time.h"
 
 namespace sluice {
 
@@ -34,14 +37,15 @@ class LineWriter {
     std::string path;       // appended to, made if it is not there; empty: standard output
     std::size_t rings = 1;  // one for each thread that adds
     std::size_t ring_bytes = std::size_t{1} << 20;  // rounded up to a power of two
+    Duration last_words = std::chrono::seconds{2};  // for what is left at the end
   };
 
   // Errors: kUnavailable when the file cannot be opened, with the reason.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<LineWriter>> Open(const Options& options);
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
-  // Writes what is there. What a full disk, or a pipe that nobody reads, does not take within two
-  // seconds is lost.
+  // Writes what is there. What a full disk, or a pipe that nobody reads, does not take within
+  // `last_words` is lost, which the log tells.
   ~LineWriter();
 
   // `line` ends with its newline and holds no other. From one thread for each ring.
@@ -65,8 +69,12 @@ class LineWriter {
   [[nodiscard]] bool FileIsGone() const;
   bool OpenAgain();
   void Failing(std::string_view what, int error);
+  [[nodiscard]] std::string_view file() const {
+    return path_.empty() ? std::string_view("standard output") : path_;
+  }
 
   const std::string path_;
+  const Duration last_words_;
   int descriptor_;
   bool regular_ = false;        // a file; else a pipe, a terminal or a socket, which can block
   bool failing_ = false;        // and the log has told so

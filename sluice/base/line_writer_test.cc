@@ -23,6 +23,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -200,6 +201,17 @@ TEST_F(LineWriterTest, APipeThatNobodyReadsHoldsNothingUp) {
   ::close(reader);  // an error, and no signal
   Until([&] { return writer_->failures() == 1; });
   writer_.reset();
+}
+
+TEST_F(LineWriterTest, WhatIsLostAtTheEndIsTold) {
+  auto writer = LineWriter::Open({.path = "/dev/full", .last_words = Duration{0}});
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  (*writer)->Add(0, "one\n");
+  (*writer)->Add(0, "two\n");
+  writer->reset();
+  const std::lock_guard lock(mutex_);
+  ASSERT_FALSE(told_.empty());
+  EXPECT_THAT(told_.back(), AllOf(HasSubstr("lines are lost"), HasSubstr("lines=2")));
 }
 
 }  // namespace

@@ -190,7 +190,6 @@ absl::StatusOr<std::shared_ptr<const TlsClientContext>> TlsClientContext::Load(
     const Options& options) {
   std::shared_ptr<TlsClientContext> context(new TlsClientContext());
   context->handle_ = MakeContext(TLS_client_method(), TlsVersion::k12).release();
-  context->verifies_ = options.verify;
   context->server_name_ = options.server_name;
   SSL_CTX* handle = context->handle_;
   SSL_CTX_set_verify(handle, options.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);

@@ -103,7 +103,6 @@ class TlsClientContext {
   TlsClientContext& operator=(const TlsClientContext&) = delete;
   ~TlsClientContext();
 
-  [[nodiscard]] bool verifies() const { return verifies_; }
   [[nodiscard]] const std::string& server_name() const { return server_name_; }
   // The one that we show, the first of its file; nothing when we have none.
   [[nodiscard]] const std::optional<TlsServerContext::Certificate>& certificate() const {
@@ -117,7 +116,6 @@ class TlsClientContext {
   TlsClientContext() = default;
 
   SSL_CTX* handle_ = nullptr;  // owned
-  bool verifies_ = true;
   std::string server_name_;
   std::optional<TlsServerContext::Certificate> certificate_;
 };

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sluice/base/ascii.h"
+#include "sluice/rule/source.h"
 
 namespace sluice {
 namespace {
@@ -62,11 +63,14 @@ bool IsTrustedProxy(const ClientAddressOptions& options, IpAddress peer) {
 }
 
 IpAddress ClientAddress(const ClientAddressOptions& options, IpAddress peer,
-                        std::span<const std::string_view> lines) {
+                        std::span<const Field> headers) {
   IpAddress client = peer;
-  if (lines.empty() || !IsTrustedProxy(options, peer)) return client;
-  for (std::size_t i = lines.size(); i > 0; --i) {
-    std::string_view rest = lines[i - 1];
+  if (!IsTrustedProxy(options, peer)) return client;
+  const std::string_view name =
+      options.header == ForwardedHeader::kForwarded ? "forwarded" : "x-forwarded-for";
+  for (std::size_t i = headers.size(); i > 0; --i) {
+    if (!SameHeader(headers[i - 1].name, name)) continue;
+    std::string_view rest = headers[i - 1].value;
     while (!rest.empty()) {
       const std::string_view element = TakeLast(rest, ',');
       if (element.empty()) continue;

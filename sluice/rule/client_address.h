@@ -27,10 +27,10 @@
 #pragma once
 
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "sluice/base/ip.h"
+#include "sluice/rule/request.h"
 
 namespace sluice {
 
@@ -47,9 +47,9 @@ struct ClientAddressOptions {
 // Whether what this peer says of others is believed.
 [[nodiscard]] bool IsTrustedProxy(const ClientAddressOptions& options, IpAddress peer);
 
-// `lines` are the values of the configured header in the order in which they came; several lines
-// are one list.
+// `headers` are those of the request, in the order in which they came; several lines of the
+// configured one are one list.
 [[nodiscard]] IpAddress ClientAddress(const ClientAddressOptions& options, IpAddress peer,
-                                      std::span<const std::string_view> lines);
+                                      std::span<const Field> headers);
 
 }  // namespace sluice

@@ -6,7 +6,10 @@
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace sluice {
 namespace {
@@ -17,12 +20,21 @@ IpAddress Address(std::string_view text) {
   return address.value_or(IpAddress());
 }
 
+std::vector<Field> Lines(std::string_view name, std::span<const std::string_view> values) {
+  std::vector<Field> fields = {{"Host", "1.1.1.1"}};
+  for (const std::string_view value : values) fields.push_back({name, value});
+  return fields;
+}
+
 // Behind the proxies of 10.0.0.0/8.
 std::string Client(std::string_view peer, std::initializer_list<std::string_view> lines,
                    ForwardedHeader header = ForwardedHeader::kXForwardedFor) {
   const ClientAddressOptions options{.trusted_proxies = {*IpPrefix::Parse("10.0.0.0/8")},
                                      .header = header};
-  return ClientAddress(options, Address(peer), {lines.begin(), lines.size()}).ToString();
+  const bool forwarded = header == ForwardedHeader::kForwarded;
+  const std::vector<Field> fields =
+      Lines(forwarded ? "Forwarded" : "X-Forwarded-For", {lines.begin(), lines.size()});
+  return ClientAddress(options, Address(peer), fields).ToString();
 }
 
 TEST(ClientAddressTest, MeetsEveryVector) {
@@ -42,7 +54,7 @@ TEST(ClientAddressTest, MeetsEveryVector) {
     }
     const std::vector<std::string_view> lines(owned.begin(), owned.end());
     const auto peer = Address(std::string(vector.at("peer").as_string()));
-    EXPECT_EQ(ClientAddress(options, peer, lines).ToString(),
+    EXPECT_EQ(ClientAddress(options, peer, Lines("X-Forwarded-For", lines)).ToString(),
               std::string(vector.at("client").as_string()));
   }
 }

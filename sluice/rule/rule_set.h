@@ -157,7 +157,6 @@ class RuleSet::Scratch {
   std::vector<char> path_;  // the normal path, where it had to be changed
   std::string value_;       // a decoded value
   std::string host_;
-  std::vector<std::string_view> forwarded_;  // the lines of the forwarding header
 };
 
 }  // namespace sluice

@@ -52,64 +52,76 @@ std::string_view LabelOf(const RuleResult& result) {
   return result.missing == nullptr ? std::string_view("identity") : result.missing->label;
 }
 
-// The texts go straight into the body: a denial is the one answer that must cost next to nothing.
+// A sentence on its way, inside of a JSON string or by itself. It goes straight into the body: a
+// denial is the one answer that must cost next to nothing.
+struct Sentence {
+  std::string* out;
+  bool in_json;
 
-void AppendLimitInWords(const Limit& limit, std::string* out) {
-  net::AppendNumber(CapacityOf(limit), out);
-  if (std::holds_alternative<concurrency::Limit>(limit)) {
-    out->append(" at a time");
-    return;
+  void Say(std::string_view words) const { out->append(words); }
+  void Number(std::uint64_t number) const { net::AppendNumber(number, out); }
+  // Somebody else's text, with any bytes.
+  void Cite(std::string_view text) const {
+    if (in_json) {
+      net::AppendJsonText(text, out);
+    } else {
+      out->append(text);
+    }
   }
-  out->append(" in ");
-  net::AppendNumber(CeilSeconds(WindowOf(limit)).value_or(1), out);
-  out->append(" s");
+  void Quote(std::string_view text) const {
+    const std::string_view mark = in_json ? R"(\")" : R"(")";
+    Say(mark);
+    Cite(text);
+    Say(mark);
+  }
+};
+
+void TellLimit(const Limit& limit, const Sentence& sentence) {
+  sentence.Number(CapacityOf(limit));
+  if (std::holds_alternative<concurrency::Limit>(limit)) return sentence.Say(" at a time");
+  sentence.Say(" in ");
+  sentence.Number(CeilSeconds(WindowOf(limit)).value_or(1));
+  sentence.Say(" s");
 }
 
-void AppendLimitedDetail(const Outcome& outcome, const RuleResult& shown, std::string* out) {
+void TellOfLimited(const Outcome& outcome, const RuleResult& shown, const Sentence& sentence) {
   const Claim* claim = outcome.ClaimOf(shown);
   if (shown.rule->hide) {
-    out->append("Too many requests.");
+    sentence.Say("Too many requests.");
   } else {
     const bool numbers = NumbersShown(*shown.rule) && claim != nullptr;
-    out->append(numbers ? "Rule \\\"" : "Too many requests under rule \\\"");
-    net::AppendJsonText(shown.rule->name, out);
-    out->append("\\\"");
+    sentence.Say(numbers ? "Rule " : "Too many requests under rule ");
+    sentence.Quote(shown.rule->name);
     if (numbers) {
-      out->append(" allows ");
-      AppendLimitInWords(*claim->limit, out);
+      sentence.Say(" allows ");
+      TellLimit(*claim->limit, sentence);
     }
-    out->append(".");
+    sentence.Say(".");
   }
   const std::optional<std::uint64_t> seconds = RetryAfterSeconds(outcome);
-  if (!seconds) {
-    out->append(" Try again when one of yours has ended.");
-    return;
-  }
-  out->append(" Try again in ");
-  net::AppendNumber(*seconds, out);
-  out->append(" s.");
+  if (!seconds) return sentence.Say(" Try again when one of yours has ended.");
+  sentence.Say(" Try again in ");
+  sentence.Number(*seconds);
+  sentence.Say(" s.");
 }
 
-void AppendDetail(const Outcome& outcome, const RuleResult& shown, std::string* out) {
-  if (!shown.rule->message.empty()) return net::AppendJsonText(shown.rule->message, out);
+void TellOfDenial(const Outcome& outcome, const RuleResult& shown, const Sentence& sentence) {
+  if (!shown.rule->message.empty()) return sentence.Cite(shown.rule->message);
   switch (outcome.answer) {
     case Answer::kMissingIdentity:
-      out->append("This request needs `");
-      net::AppendJsonText(LabelOf(shown), out);
-      out->append("`: send it exactly once.");
-      return;
+      sentence.Say("This request needs `");
+      sentence.Cite(LabelOf(shown));
+      return sentence.Say("`: send it exactly once.");
     case Answer::kDenied:
-      out->append("This request is not allowed here. Waiting does not help.");
-      return;
+      return sentence.Say("This request is not allowed here. Waiting does not help.");
     case Answer::kNeverPasses:
-      out->append("This request costs more than may ever be spent at once. Ask for less.");
-      return;
+      return sentence.Say("This request costs more than may ever be spent at once. Ask for less.");
     case Answer::kLimited:
     case Answer::kAllowed:
     case Answer::kDelayed:
       break;
   }
-  AppendLimitedDetail(outcome, shown, out);
+  TellOfLimited(outcome, shown, sentence);
 }
 
 // The members that both forms have.
@@ -158,7 +170,7 @@ void AppendDenialBody(const Outcome& outcome, BodyForm form, std::string* out) {
   out->append(problem ? kind.problem : kind.plain);
   if (shown != nullptr) {
     out->append(problem ? R"(,"detail":")" : R"(,"message":")");
-    AppendDetail(outcome, *shown, out);
+    TellOfDenial(outcome, *shown, {.out = out, .in_json = true});
     out->push_back('"');
   }
   if (!problem && shown != nullptr && !shown->rule->hide) {
@@ -168,6 +180,11 @@ void AppendDenialBody(const Outcome& outcome, BodyForm form, std::string* out) {
   AppendNumbers(outcome, out);
   if (problem) AppendViolatedPolicies(outcome, out);
   out->append("}\n");
+}
+
+void AppendDenialText(const Outcome& outcome, std::string* out) {
+  const RuleResult* shown = outcome.decisive_result();
+  if (shown != nullptr) TellOfDenial(outcome, *shown, {.out = out, .in_json = false});
 }
 
 void AppendDenialFields(const Outcome& outcome, std::string* out) {

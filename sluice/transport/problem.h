@@ -43,6 +43,9 @@ enum class BodyForm : std::uint8_t { kProblem, kJson };
 // Appends the body for such an outcome. Names, messages and labels may hold any bytes.
 void AppendDenialBody(const Outcome& outcome, BodyForm form, std::string* out);
 
+// Appends its sentence alone, as plain text: for forms that have no room for more.
+void AppendDenialText(const Outcome& outcome, std::string* out);
+
 // Appends the lines that go with it, apart from RateLimit: Retry-After, Cache-Control: no-store,
 // and for a 401 the challenge that RFC 9110 (11.6.1) asks for.
 void AppendDenialFields(const Outcome& outcome, std::string* out);

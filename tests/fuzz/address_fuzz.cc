@@ -27,10 +27,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const IpAddress client = IpAddress::V4(0xcb007109);  // 203.0.113.9
   sluice::ClientAddressOptions options{.trusted_proxies = {*IpPrefix::Parse("10.0.0.0/8")}};
   const std::string listed = std::string(text) + ",203.0.113.9";
-  const std::string_view list[] = {text, listed};
+  const sluice::Field list[] = {{"X-Forwarded-For", text}, {"x-forwarded-for", listed}};
   if (ClientAddress(options, peer, list) != client) std::abort();
   const std::string forwarded = std::string(text) + ",for=203.0.113.9";
-  const std::string_view elements[] = {text, forwarded};
+  const sluice::Field elements[] = {{"Forwarded", text}, {"forwarded", forwarded}};
   options.header = sluice::ForwardedHeader::kForwarded;
   if (ClientAddress(options, peer, elements) != client) std::abort();
   if (ClientAddress(options, client, elements) != client) std::abort();

@@ -36,7 +36,7 @@ TEST_F(GatewayTest, ADeniedGrpcWebCallIsAnsweredInItsOwnForm) {
     EXPECT_EQ(client.ReadResponse().status, 200);
   }
   const std::string expected =
-      "grpc-status: 8\r\ngrpc-message: Quota exceeded under rule \"api\"; try again in 60 s\r\n";
+      "grpc-status: 8\r\ngrpc-message: Rule \"api\" allows 1 in 60 s. Try again in 60 s.\r\n";
   RawClient client(port());
   for (const std::string type :
        {"application/grpc-web", "application/grpc-web+proto", "application/grpc-web+json",

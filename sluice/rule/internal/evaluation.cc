@@ -91,16 +91,7 @@ bool RuleSet::Evaluation::ClientHolds(const std::vector<IpPrefix>& clients) {
 
 IpAddress RuleSet::Evaluation::client() {
   if (client_) return *client_;
-  const ClientAddressOptions& options = options_.client_address;
-  scratch_.forwarded_.clear();
-  if (!options.trusted_proxies.empty()) {
-    const std::string_view name =
-        options.header == ForwardedHeader::kForwarded ? "forwarded" : "x-forwarded-for";
-    for (const Field& field : request_.headers) {
-      if (SameHeader(field.name, name)) scratch_.forwarded_.push_back(field.value);
-    }
-  }
-  client_ = ClientAddress(options, request_.peer, scratch_.forwarded_);
+  client_ = ClientAddress(options_.client_address, request_.peer, request_.headers);
   return *client_;
 }
 

@@ -1,6 +1,5 @@
 // A GatewaySession's part in the access log.
 #include <chrono>
-#include <vector>
 
 #include "sluice/base/steady_now.h"
 #include "sluice/rule/client_address.h"
@@ -39,13 +38,7 @@ std::string_view ResultOf(RequestEnd end) {
 std::string_view GatewaySession::ClientText() {
   if (!hop_.trusted) return peer_text_;
   const ClientAddressOptions& options = parts_.limiter.rules()->rules().options().client_address;
-  const std::string_view name =
-      options.header == ForwardedHeader::kForwarded ? "forwarded" : "x-forwarded-for";
-  forwarded_lines_.clear();
-  for (const net::Field& field : head().fields) {
-    if (SameHeader(field.name, name)) forwarded_lines_.push_back(field.value);
-  }
-  const IpAddress client = ClientAddress(options, peer_address_, forwarded_lines_);
+  const IpAddress client = ClientAddress(options, peer_address_, fields_);
   // Most often the same as before; a long address in words is an allocation.
   if (client_text_.empty() || client != client_address_) client_text_ = client.ToString();
   client_address_ = client;

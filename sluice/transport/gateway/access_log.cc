@@ -3,6 +3,7 @@
 #include <array>
 
 #include "sluice/net/http1_answer.h"
+#include "sluice/transport/gateway/escape.h"
 
 namespace sluice::gateway {
 namespace {
@@ -71,17 +72,9 @@ void AppendMilliseconds(Duration length, std::string* out) {
   AppendPadded(static_cast<std::uint64_t>(us % 1000), 3, out);
 }
 
+// As nginx does.
 void AppendCombinedText(std::string_view text, std::string* out) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  for (const char c : text.substr(0, kMaxAccessText)) {
-    if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\') {
-      out->push_back(c);
-      continue;
-    }
-    out->append("\\x");
-    out->push_back(kHex[static_cast<unsigned char>(c) >> 4U]);
-    out->push_back(kHex[static_cast<unsigned char>(c) & 15U]);
-  }
+  AppendEscaped(text.substr(0, kMaxAccessText), "\\x", "\"\\", out);
 }
 
 void AppendCombinedOrDash(std::string_view text, std::string* out) {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "sluice/base/ascii.h"
-#include "sluice/transport/headers.h"
+#include "sluice/transport/gateway/escape.h"
 
 namespace sluice::gateway {
 namespace {
@@ -16,20 +16,6 @@ constexpr std::array<std::pair<std::string_view, GrpcWeb>, 5> kTypes = {
      {"application/grpc-web+json", GrpcWeb::kJson},
      {"application/grpc-web-text", GrpcWeb::kText},
      {"application/grpc-web-text+proto", GrpcWeb::kTextProto}}};
-
-// As gRPC has it: printable ASCII but for the percent sign stands for itself.
-void AppendPercentEncoded(std::string_view text, std::string* out) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  for (const char c : text) {
-    if (c >= 0x20 && c < 0x7f && c != '%') {
-      out->push_back(c);
-      continue;
-    }
-    out->push_back('%');
-    out->push_back(kHex[static_cast<unsigned char>(c) >> 4U]);
-    out->push_back(kHex[static_cast<unsigned char>(c) & 15U]);
-  }
-}
 
 }  // namespace
 
@@ -71,7 +57,7 @@ void MakeGrpcWeb(GrpcWeb form, std::string_view message, bool exposed, net::Answ
   std::string trailers = "grpc-status: ";
   net::AppendNumber(static_cast<std::size_t>(GrpcStatusOf(answer->status)), &trailers);
   trailers.append("\r\ngrpc-message: ");
-  AppendPercentEncoded(message, &trailers);
+  AppendEscaped(message, "%", "%", &trailers);  // as gRPC has it
   trailers.append("\r\n");
 
   std::string frame("\x80", 1);
@@ -89,41 +75,6 @@ void MakeGrpcWeb(GrpcWeb form, std::string_view message, bool exposed, net::Answ
   answer->more_fields.append(trailers);
   if (exposed) {
     answer->more_fields.append("Access-Control-Expose-Headers: Grpc-Status, Grpc-Message\r\n");
-  }
-}
-
-void AppendDenialMessage(const Outcome& outcome, std::string* out) {
-  const RuleResult* shown = outcome.decisive_result();
-  if (shown != nullptr && !shown->rule->message.empty()) {
-    out->append(shown->rule->message);
-    return;
-  }
-  switch (outcome.answer) {
-    case Answer::kMissingIdentity:
-      out->append("Missing identity");
-      if (shown != nullptr && shown->missing != nullptr) {
-        out->append(": ").append(shown->missing->label);
-      }
-      return;
-    case Answer::kDenied:
-      out->append("Denied");
-      return;
-    case Answer::kNeverPasses:
-      out->append("The cost can never be met");
-      return;
-    case Answer::kLimited:
-    case Answer::kAllowed:
-    case Answer::kDelayed:
-      break;
-  }
-  out->append("Quota exceeded");
-  if (shown != nullptr && !shown->rule->hide) {
-    out->append(" under rule \"").append(shown->rule->name).append("\"");
-  }
-  if (const auto seconds = transport::RetryAfterSeconds(outcome)) {
-    out->append("; try again in ");
-    net::AppendNumber(static_cast<std::size_t>(*seconds), out);
-    out->append(" s");
   }
 }
 

@@ -26,7 +26,6 @@
 #include <string>
 #include <string_view>
 
-#include "sluice/limiter/outcome.h"
 #include "sluice/net/http1_answer.h"
 #include "sluice/net/http1_parser.h"
 
@@ -44,8 +43,5 @@ enum class GrpcWeb : std::uint8_t { kNone, kPlain, kProto, kJson, kText, kTextPr
 // `exposed` tells that browsers' scripts may read it, so that they may read the new fields, too.
 // Requires a form other than kNone.
 void MakeGrpcWeb(GrpcWeb form, std::string_view message, bool exposed, net::Answer* answer);
-
-// What a denied caller is told, as plain text.
-void AppendDenialMessage(const Outcome& outcome, std::string* out);
 
 }  // namespace sluice::gateway

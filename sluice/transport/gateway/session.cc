@@ -166,6 +166,8 @@ void GatewaySession::AppendRefusalFields(std::string* fields) {
 }
 
 void GatewaySession::ReadHop() {
+  fields_.clear();
+  for (const net::Field& field : head().fields) fields_.push_back({field.name, field.value});
   const ClientAddressOptions& options = parts_.limiter.rules()->rules().options().client_address;
   hop_ = {.peer = peer_text_,
           .trusted = IsTrustedProxy(options, peer_address_),
@@ -218,8 +220,6 @@ PathError GatewaySession::CheckPath() {
 }
 
 void GatewaySession::Decide() {
-  fields_.clear();
-  for (const net::Field& field : head().fields) fields_.push_back({field.name, field.value});
   parts_.limiter.Check({.method = head().method,
                         .target = head().path,
                         .host = head().host,
@@ -265,7 +265,7 @@ Task<bool> GatewaySession::Deny() {
   denial_.more_fields.append(cors_fields_);
   if (grpc_web_ != GrpcWeb::kNone) {
     std::string message;
-    AppendDenialMessage(outcome_, &message);
+    transport::AppendDenialText(outcome_, &message);
     MakeGrpcWeb(grpc_web_, message, cors_fields_.starts_with("Access-Control"), &denial_);
   }
   NoteOwn(denial_);

@@ -162,7 +162,6 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   AccessLine access_line_;
   IpAddress client_address_;
   std::string client_text_;  // of that
-  std::vector<std::string_view> forwarded_lines_;
 
   UpstreamPlaces::Place place_;
   UpstreamPool::Connection upstream_;
