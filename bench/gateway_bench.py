@@ -13,7 +13,7 @@ over the rounds, and its ratio to nginx with limit_req.
     idle      memory for each of 10,000 connections that wait after a request
     latency   p50 and p99 at half of what the slowest of them can do, and what the upstream alone takes
 
-    bench/gateway_bench.py [--only small,idle] [--rounds 5] [--seconds 2] [--load 1.0] [--sluice PROGRAM]
+    bench/gateway_bench.py [--only small,idle] [--rounds 7] [--seconds 2] [--load 1.0] [--sluice PROGRAM]
 """
 import argparse
 import os
@@ -130,7 +130,7 @@ def show_cpu(title, rounds, samples):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(SCENARIOS), help="scenarios, with commas between them")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=2, help="of one measurement")
     parser.add_argument("--load", type=float, default=1.0, help="times the rate that a scenario offers")
     parser.add_argument("--sluice", default="build/release/bin/sluice", type=os.path.abspath)
