@@ -13,6 +13,56 @@
 namespace sluice::net {
 namespace {
 
+using namespace std::string_view_literals;
+
+void WriteStatusLine(int status, std::string* out) {
+  out->append("HTTP/1.1 "sv);
+  AppendNumber(static_cast<std::size_t>(status), out);
+  out->append(" "sv);
+  out->append(ReasonPhrase(status));
+  out->append("\r\n"sv);
+}
+
+// Those of the classes that there are, written once.
+class StatusLines {
+ public:
+  StatusLines() {
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      WriteStatusLine(kFirst + static_cast<int>(i), &lines_[i]);
+    }
+  }
+  // Null for a status of no class.
+  [[nodiscard]] const std::string* Find(int status) const {
+    const auto index = static_cast<std::size_t>(status - kFirst);
+    return index < lines_.size() ? &lines_[index] : nullptr;
+  }
+
+ private:
+  static constexpr int kFirst = 100;
+  std::array<std::string, 500> lines_;
+};
+
+// "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n", for now. Good until the thread's next call.
+std::string_view DateLine() {
+  // Written anew once a second, for each thread.
+  struct Text {
+    std::time_t second = -1;
+    std::array<char, 48> bytes{};
+    std::size_t size = 0;
+  };
+  thread_local Text text;
+  const std::time_t now = std::time(nullptr);
+  if (now != text.second) {
+    std::tm parts{};
+    ::gmtime_r(&now, &parts);
+    // strftime in the C locale, which a process has unless it asks for another.
+    text.size = std::strftime(text.bytes.data(), text.bytes.size(),
+                              "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &parts);
+    text.second = now;
+  }
+  return {text.bytes.data(), text.size};
+}
+
 // What stands for itself in a JSON string.
 bool IsPlain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
 
@@ -28,55 +78,35 @@ std::string_view ReasonPhrase(int status) {
 }
 
 void AppendStatusLine(int status, std::string* out) {
-  out->append("HTTP/1.1 ");
-  AppendNumber(static_cast<std::size_t>(status), out);
-  out->push_back(' ');
-  out->append(ReasonPhrase(status));
-  out->append("\r\n");
+  static const StatusLines lines;
+  if (const std::string* line = lines.Find(status)) {
+    out->append(*line);
+  } else {
+    WriteStatusLine(status, out);
+  }
 }
 
 void AppendField(std::string_view name, std::string_view value, std::string* out) {
   out->append(name);
-  out->append(": ");
+  out->append(": "sv);
   out->append(value);
-  out->append("\r\n");
+  out->append("\r\n"sv);
 }
 
 void AppendField(std::string_view name, std::size_t value, std::string* out) {
   out->append(name);
-  out->append(": ");
+  out->append(": "sv);
   AppendNumber(value, out);
-  out->append("\r\n");
-}
-
-std::string_view HttpDate() {
-  // Written anew once a second, for each thread.
-  struct Text {
-    std::time_t second = -1;
-    std::array<char, 32> bytes{};
-    std::size_t size = 0;
-  };
-  thread_local Text text;
-  const std::time_t now = std::time(nullptr);
-  if (now != text.second) {
-    std::tm parts{};
-    ::gmtime_r(&now, &parts);
-    // strftime in the C locale, which a process has unless it asks for another.
-    text.size =
-        std::strftime(text.bytes.data(), text.bytes.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts);
-    text.second = now;
-  }
-  return {text.bytes.data(), text.size};
+  out->append("\r\n"sv);
 }
 
 void AppendAnswer(const Answer& answer, bool keep_alive, bool without_body, std::string* out) {
   AppendStatusLine(answer.status, out);
-  AppendField("Date", HttpDate(), out);
+  out->append(DateLine());
   if (!answer.body.empty()) AppendField("Content-Type", answer.content_type, out);
   AppendField("Content-Length", answer.body.size(), out);
   out->append(answer.more_fields);
-  AppendField("Connection", keep_alive ? "keep-alive" : "close", out);
-  out->append("\r\n");
+  out->append(keep_alive ? "Connection: keep-alive\r\n\r\n"sv : "Connection: close\r\n\r\n"sv);
   if (!without_body) out->append(answer.body);
 }
 
@@ -102,18 +132,19 @@ void AppendJsonText(std::string_view text, std::string* out) {
   constexpr std::string_view kHex = "0123456789abcdef";
   while (!text.empty()) {
     const auto special = std::find_if_not(text.begin(), text.end(), IsPlain);
-    out->append(text.begin(), special);
-    text.remove_prefix(static_cast<std::size_t>(special - text.begin()));
+    const auto plain = static_cast<std::size_t>(special - text.begin());
+    out->append(text.data(), plain);
+    text.remove_prefix(plain);
     if (text.empty()) break;
     const std::size_t length = Utf8Length(text);
     const char c = text.front();
     if (length == 0) {
-      out->append("\xef\xbf\xbd");
+      out->append("\xef\xbf\xbd"sv);
     } else if (c == '"' || c == '\\') {
       out->push_back('\\');
       out->push_back(c);
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      out->append("\\u00");
+      out->append("\\u00"sv);
       out->push_back(kHex[static_cast<unsigned char>(c) >> 4U]);
       out->push_back(kHex[static_cast<unsigned char>(c) & 15U]);
     } else {
@@ -126,7 +157,7 @@ void AppendJsonText(std::string_view text, std::string* out) {
 void AppendNumber(std::size_t value, std::string* out) {
   std::array<char, 20> digits;
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  out->append(digits.data(), end);
+  out->append(digits.data(), static_cast<std::size_t>(end - digits.data()));
 }
 
 }  // namespace sluice::net

@@ -17,9 +17,6 @@ void AppendStatusLine(int status, std::string* out);
 void AppendField(std::string_view name, std::string_view value, std::string* out);
 void AppendField(std::string_view name, std::size_t value, std::string* out);
 
-// Now, as in the field Date: "Sun, 06 Nov 1994 08:49:37 GMT". Good until the thread's next call.
-[[nodiscard]] std::string_view HttpDate();
-
 // An answer whose body is there as a whole.
 struct Answer {
   int status = 200;

@@ -1,8 +1,6 @@
 #include "sluice/transport/headers.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <chrono>
 #include <utility>
 #include <variant>
@@ -13,13 +11,12 @@
 namespace sluice::transport {
 namespace {
 
+using namespace std::string_view_literals;
+
 constexpr std::uint64_t kMaxInteger = 999'999'999'999'999;  // RFC 9651, 3.3.1
 
 void AppendNumber(std::uint64_t value, std::string* out) {
-  std::array<char, 20> digits;
-  const auto end =
-      std::to_chars(digits.data(), digits.data() + digits.size(), std::min(value, kMaxInteger)).ptr;
-  out->append(digits.data(), end);
+  net::AppendNumber(std::min(value, kMaxInteger), out);
 }
 
 // t, and what the older dialects call reset: see the header.
@@ -37,9 +34,9 @@ std::uint64_t WindowSeconds(const Limit& limit) {
 }
 
 void AppendNumberLine(std::string_view name, std::uint64_t value, std::string* out) {
-  out->append(name).append(": ");
+  out->append(name).append(": "sv);
   AppendNumber(value, out);
-  out->append("\r\n");
+  out->append("\r\n"sv);
 }
 
 void PassOn(LimitField field, const UpstreamLimits& said, std::string* out) {
@@ -90,24 +87,24 @@ std::optional<std::uint64_t> RetryAfterSeconds(const Outcome& outcome) {
 
 void AppendPolicyItem(std::string_view name, const Limit& limit, std::string* out) {
   out->append(QuotedName(name));
-  out->append(";q=");
+  out->append(";q="sv);
   AppendNumber(CapacityOf(limit), out);
   if (std::holds_alternative<concurrency::Limit>(limit)) {
-    out->append(R"(;qu="concurrent-requests")");
+    out->append(R"(;qu="concurrent-requests")"sv);
     return;
   }
-  out->append(";w=");
+  out->append(";w="sv);
   AppendNumber(WindowSeconds(limit), out);
 }
 
 void AppendLimitItem(std::string_view quoted_name, const Decision& decision, const Limit& limit,
                      std::string* out) {
   out->append(quoted_name);
-  out->append(";r=");
+  out->append(";r="sv);
   AppendNumber(RemainingOf(decision, limit), out);
   const std::optional<std::uint64_t> seconds = CeilSeconds(WaitOf(decision));
   if (!seconds) return;
-  out->append(";t=");
+  out->append(";t="sv);
   AppendNumber(*seconds, out);
 }
 
@@ -146,7 +143,7 @@ void RateLimitFields::Prepare(const Outcome& outcome) {
       AppendPolicyItem(rule.name, limit.limit, &policy.named);
       if (std::holds_alternative<concurrency::Limit>(limit.limit)) continue;
       AppendNumber(CapacityOf(limit.limit), &policy.plain);
-      policy.plain.append(";w=");
+      policy.plain.append(";w="sv);
       AppendNumber(WindowSeconds(limit.limit), &policy.plain);
     }
   }
@@ -196,9 +193,9 @@ void RateLimitFields::AppendLists(const Outcome& outcome, const UpstreamLimits& 
       PassOn(field, said, out);
       continue;
     }
-    out->append(NameOf(field)).append(": ");
+    out->append(NameOf(field)).append(": "sv);
     for (const RuleResult* result : selected_) {
-      if (result != selected_.front()) out->append(", ");
+      if (result != selected_.front()) out->append(", "sv);
       if (field == LimitField::kPolicy) {
         out->append(PolicyOf(*result).named);
         continue;
@@ -206,8 +203,9 @@ void RateLimitFields::AppendLists(const Outcome& outcome, const UpstreamLimits& 
       AppendLimitItem(texts_[result->rule_index].name, ToldDecision(outcome, *result),
                       *outcome.ClaimOf(*result)->limit, out);
     }
-    if (!said[field].empty() && IsListOfStrings(said[field])) out->append(", ").append(said[field]);
-    out->append("\r\n");
+    if (!said[field].empty() && IsListOfStrings(said[field]))
+      out->append(", "sv).append(said[field]);
+    out->append("\r\n"sv);
   }
 }
 
@@ -215,10 +213,10 @@ void RateLimitFields::AppendPlainPolicies(bool first, std::string* out) const {
   for (const RuleResult* result : selected_) {
     const std::string& policy = PolicyOf(*result).plain;
     if (policy.empty()) continue;
-    if (!std::exchange(first, false)) out->append(", ");
+    if (!std::exchange(first, false)) out->append(", "sv);
     out->append(policy);
   }
-  out->append("\r\n");
+  out->append("\r\n"sv);
 }
 
 void RateLimitFields::AppendOlderDrafts(const std::optional<One>& one, const UpstreamLimits& said,
@@ -231,20 +229,20 @@ void RateLimitFields::AppendOlderDrafts(const std::optional<One>& one, const Ups
                          /*epoch=*/false);
   if (!dialects_.draft_11 && (dialects_.draft_07 || dialects_.draft_06)) {
     if (dialects_.draft_07 ? dictionary_ours : numbers_ours) {
-      out->append(NameOf(LimitField::kPolicy)).append(": ");
+      out->append(NameOf(LimitField::kPolicy)).append(": "sv);
       AppendPlainPolicies(/*first=*/true, out);
     } else {
       PassOn(LimitField::kPolicy, said, out);
     }
   }
   if (dialects_.draft_07 && dictionary_ours) {
-    out->append("RateLimit: limit=");
+    out->append("RateLimit: limit="sv);
     AppendNumber(one->limit, out);
-    out->append(", remaining=");
+    out->append(", remaining="sv);
     AppendNumber(one->remaining, out);
-    out->append(", reset=");
+    out->append(", reset="sv);
     AppendNumber(one->reset, out);
-    out->append("\r\n");
+    out->append("\r\n"sv);
   } else if (dialects_.draft_07) {
     PassOn(LimitField::kRateLimit, said, out);
   }
@@ -267,7 +265,7 @@ void RateLimitFields::AppendX(const std::optional<One>& one, const UpstreamLimit
       PassOn(field, said, out);
     }
   } else if (dialects_.envoy) {
-    out->append("x-ratelimit-limit: ");
+    out->append("x-ratelimit-limit: "sv);
     AppendNumber(one->limit, out);
     AppendPlainPolicies(/*first=*/false, out);
     AppendNumberLine("x-ratelimit-remaining", one->remaining, out);

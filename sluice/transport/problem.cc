@@ -12,6 +12,8 @@
 namespace sluice::transport {
 namespace {
 
+using namespace std::string_view_literals;
+
 // A kind of denial, and how its body begins in either form.
 struct Kind {
   int status;
@@ -129,14 +131,14 @@ void AppendNumbers(const Outcome& outcome, std::string* out) {
   if (outcome.answer == Answer::kLimited && outcome.retry_after != kNever &&
       outcome.retry_after != kUnknown) {
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(ToldWait(outcome));
-    out->append(",\"retry_after_ms\":");
+    out->append(",\"retry_after_ms\":"sv);
     net::AppendNumber(static_cast<std::size_t>(wait.count()), out);
   }
   const RuleResult* shown = outcome.decisive_result();
   if (outcome.answer == Answer::kNeverPasses && shown != nullptr && NumbersShown(*shown->rule)) {
     const Claim* claim = outcome.ClaimOf(*shown);
     if (claim == nullptr) return;
-    out->append(",\"max_cost\":");
+    out->append(",\"max_cost\":"sv);
     net::AppendNumber(CapacityOf(*claim->limit), out);
   }
 }
@@ -152,7 +154,7 @@ void AppendViolatedPolicies(const Outcome& outcome, std::string* out) {
     net::AppendJsonString(result.rule->name, out);
     first = false;
   }
-  if (!first) out->append("]");
+  if (!first) out->append("]"sv);
 }
 
 }  // namespace
@@ -174,12 +176,12 @@ void AppendDenialBody(const Outcome& outcome, BodyForm form, std::string* out) {
     out->push_back('"');
   }
   if (!problem && shown != nullptr && !shown->rule->hide) {
-    out->append(R"(,"rule":)");
+    out->append(R"(,"rule":)"sv);
     net::AppendJsonString(shown->rule->name, out);
   }
   AppendNumbers(outcome, out);
   if (problem) AppendViolatedPolicies(outcome, out);
-  out->append("}\n");
+  out->append("}\n"sv);
 }
 
 void AppendDenialText(const Outcome& outcome, std::string* out) {
@@ -190,12 +192,12 @@ void AppendDenialText(const Outcome& outcome, std::string* out) {
 void AppendDenialFields(const Outcome& outcome, std::string* out) {
   const std::optional<std::uint64_t> seconds = RetryAfterSeconds(outcome);
   if (seconds) net::AppendField("Retry-After", static_cast<std::size_t>(*seconds), out);
-  out->append("Cache-Control: no-store\r\n");
+  out->append("Cache-Control: no-store\r\n"sv);
   const RuleResult* shown = outcome.decisive_result();
   if (outcome.answer == Answer::kMissingIdentity && shown != nullptr) {
-    out->append("WWW-Authenticate: Sluice identity=");
+    out->append("WWW-Authenticate: Sluice identity="sv);
     out->append(QuotedName(LabelOf(*shown)));
-    out->append("\r\n");
+    out->append("\r\n"sv);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "sluice/transport/gateway/request_id.h"
 
 #include <algorithm>
+#include <array>
 
 #include "sluice/base/ascii.h"
 #include "sluice/base/random.h"
@@ -21,11 +22,13 @@ void RequestIds::Append(std::string* out) {
     FillWithRandom(random_);
     used_ = 0;
   }
+  std::array<char, 2 * kIdBytes> digits;
   for (std::size_t i = 0; i < kIdBytes; ++i) {
     const std::uint8_t byte = random_[used_++];
-    out->push_back(kHex[byte >> 4U]);
-    out->push_back(kHex[byte & 15U]);
+    digits[2 * i] = kHex[byte >> 4U];
+    digits[2 * i + 1] = kHex[byte & 15U];
   }
+  out->append(digits.data(), digits.size());
 }
 
 }  // namespace sluice::gateway
