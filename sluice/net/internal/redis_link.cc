@@ -1,0 +1,168 @@
+#include "sluice/net/internal/redis_link.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "sluice/base/steady_now.h"
+#include "sluice/net/await.h"
+#include "sluice/net/internal/redis_greeting.h"
+
+namespace sluice::net::internal {
+namespace {
+
+constexpr std::size_t kFirstBytes = std::size_t{4} * 1024;
+constexpr std::size_t kReadBytes = std::size_t{64} * 1024;
+
+using Endpoints = std::vector<tcp::endpoint>;
+
+}  // namespace
+
+RedisLink::RedisLink(EventLoop& loop, const RedisConnectionOptions& options,
+                     std::shared_ptr<TlsPeer> peer)
+    : loop_(loop),
+      options_(options),
+      peer_(std::move(peer)),
+      timeout_(SteadyNow() + options.connect_timeout),
+      alarm_(*this, loop.deadlines()),
+      resolver_(loop.context()),
+      buffer_(kFirstBytes),
+      reader_(options.reply) {}
+
+Duration RedisLink::Left(std::size_t parts) const {
+  return std::max(timeout_ - SteadyNow(), Duration::zero()) / static_cast<Duration::rep>(parts);
+}
+
+void RedisLink::Close() {
+  closed_ = true;
+  resolver_.cancel();
+  if (stream_) stream_->Abort();
+}
+
+Task<absl::Status> RedisLink::Open(std::shared_ptr<RedisLink> self) {
+  RedisLink& link = *self;
+  absl::Status status;
+  if (!link.options_.unix_socket.empty()) {
+    status = link.ConnectToPath();
+  } else if (IsLiteral(link.options_.address)) {
+    const absl::StatusOr<Endpoints> endpoints = Resolve(link.options_.address);
+    status = co_await link.ConnectTo(*endpoints);
+  } else {
+    status = co_await link.ConnectToName();
+  }
+  if (!status.ok()) co_return status;
+  link.stream_->Set(link.Left());
+  if (link.peer_) status = co_await link.stream_->ConnectTls(link.peer_);
+  if (status.ok()) status = co_await link.Greet();
+  link.stream_->Clear();
+  if (status.ok() && link.closed_) status = absl::CancelledError();
+  co_return status;
+}
+
+Task<absl::Status> RedisLink::ConnectToName() {
+  const HostPort& address = options_.address;
+  alarm_.Set(Left());
+  auto [error, found] = co_await Await<error_code, tcp::resolver::results_type>([&](auto done) {
+    resolver_.async_resolve(address.host, std::to_string(address.port), std::move(done));
+  });
+  alarm_.Clear();
+  if (error || closed_) {
+    co_return absl::UnavailableError(absl::StrCat("the name does not resolve: ", error.message()));
+  }
+  Endpoints endpoints;
+  for (const auto& entry : found) endpoints.push_back(entry.endpoint());
+  absl::Status status = co_await ConnectTo(endpoints);
+  co_return status;
+}
+
+Task<absl::Status> RedisLink::ConnectTo(const Endpoints& endpoints) {
+  error_code error = asio::error::host_not_found;
+  for (std::size_t i = 0; i < endpoints.size() && !closed_; ++i) {
+    stream_.emplace(loop_, Socket(loop_.context()));
+    Socket& socket = stream_->socket();
+    socket.open(endpoints[i].protocol(), error);
+    if (error) continue;
+    error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    stream_->Set(Left(endpoints.size() - i));
+    std::tie(error) = co_await Await<error_code>(
+        [&](auto done) { socket.async_connect(endpoints[i], std::move(done)); });
+    if (stream_->timed_out()) error = asio::error::timed_out;
+    if (!error) co_return absl::OkStatus();
+  }
+  co_return absl::UnavailableError(absl::StrCat("cannot connect: ", error.message()));
+}
+
+// To Asio a descriptor is a descriptor: the socket's type asks for nothing that a Unix socket does
+// not have. Connecting to one never waits.
+absl::Status RedisLink::ConnectToPath() {
+  sockaddr_un address{};
+  const std::string& path = options_.unix_socket;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return absl::UnavailableError("cannot connect: the path is longer than a socket's may be");
+  }
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const int descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  int failed = descriptor < 0 ? errno : 0;
+  if (failed == 0 &&
+      ::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    failed = errno;
+  }
+  error_code error(failed, boost::system::system_category());
+  Socket socket(loop_.context());
+  if (!error) socket.assign(tcp::v4(), descriptor, error);
+  if (error) {
+    if (descriptor >= 0) ::close(descriptor);
+    return absl::UnavailableError(absl::StrCat("cannot connect: ", error.message()));
+  }
+  stream_.emplace(loop_, std::move(socket));
+  return absl::OkStatus();
+}
+
+Task<absl::Status> RedisLink::Greet() {
+  RedisGreeting greeting({.user = options_.user,
+                          .password = options_.password,
+                          .database = options_.database,
+                          .client_name = options_.client_name});
+  const bool written = co_await Write(greeting.bytes());
+  if (!written) co_return Ended();
+  while (!greeting.done()) {
+    RedisReply reply;
+    const RedisReplyReader::Step step = reader_.Next(&reply);
+    absl::Status status;
+    if (step == RedisReplyReader::Step::kBroken) {
+      status = absl::UnavailableError(reader_.why());
+    } else if (step == RedisReplyReader::Step::kMore) {
+      status = co_await Read();
+    } else {
+      status = greeting.Answer(reply);
+    }
+    if (!status.ok()) co_return status;
+  }
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> RedisLink::Read() {
+  const std::size_t size = co_await stream_->Read(buffer_, kReadBytes);
+  if (size == 0) co_return Ended();
+  reader_.Feed(buffer_.view());
+  buffer_.Clear();
+  co_return absl::OkStatus();
+}
+
+absl::Status RedisLink::Ended() const {
+  if (stream_->timed_out())
+    return absl::UnavailableError("the server does not answer the greeting");
+  const std::string_view tls = stream_->tls_error();
+  return absl::UnavailableError(absl::StrCat("the connection was ended", tls.empty() ? "" : ": ",
+                                             absl::string_view(tls.data(), tls.size())));
+}
+
+}  // namespace sluice::net::internal

@@ -1,0 +1,69 @@
+// One open connection to a Redis server, from the socket to the end of the greeting. What is sent
+// then, and who waits for it, its owner knows.
+//
+//   auto link = std::make_shared<RedisLink>(loop, options, peer);
+//   absl::Status open = co_await RedisLink::Open(link);
+//   ... link->stream(), link->reader()
+//
+// Close() ends all that waits on it, soon. For one loop; whoever waits on it owns it as well.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/base/time.h"
+#include "sluice/net/event_loops.h"
+#include "sluice/net/read_buffer.h"
+#include "sluice/net/redis_connection.h"
+#include "sluice/net/redis_reply.h"
+#include "sluice/net/stream.h"
+#include "sluice/net/task.h"
+#include "sluice/net/tls_peer.h"
+
+namespace sluice::net::internal {
+
+class RedisLink {
+ public:
+  // `options` outlives it. `peer` is null without TLS.
+  RedisLink(EventLoop& loop, const RedisConnectionOptions& options, std::shared_ptr<TlsPeer> peer);
+  RedisLink(const RedisLink&) = delete;
+  RedisLink& operator=(const RedisLink&) = delete;
+
+  // Connects and greets, within the options' timeout. Once.
+  static Task<absl::Status> Open(std::shared_ptr<RedisLink> self);
+
+  // Waits for more and gives it to reader(). Not OK: nothing more comes.
+  Task<absl::Status> Read();
+  // False: the connection is broken.
+  Task<bool> Write(std::string_view bytes) { return stream_->Write(bytes); }
+  [[nodiscard]] RedisReplyReader& reader() { return reader_; }
+
+  void Close();
+
+ private:
+  Task<absl::Status> ConnectToName();
+  Task<absl::Status> ConnectTo(const std::vector<tcp::endpoint>& endpoints);
+  absl::Status ConnectToPath();
+  Task<absl::Status> Greet();
+  [[nodiscard]] absl::Status Ended() const;
+  // The part of what is left until the timeout, when it has to do for `parts`.
+  [[nodiscard]] Duration Left(std::size_t parts = 1) const;
+
+  EventLoop& loop_;
+  const RedisConnectionOptions& options_;
+  const std::shared_ptr<TlsPeer> peer_;
+  const Time timeout_;
+  Alarm<RedisLink, &RedisLink::Close> alarm_;  // while a name is looked up
+  asio::ip::basic_resolver<tcp, Executor> resolver_;
+  std::optional<Stream> stream_;
+  ReadBuffer buffer_;
+  RedisReplyReader reader_;
+  bool closed_ = false;
+};
+
+}  // namespace sluice::net::internal

@@ -1,0 +1,278 @@
+#include "sluice/net/redis_connection.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "sluice/base/random.h"
+#include "sluice/base/steady_now.h"
+#include "sluice/net/internal/redis_link.h"
+#include "sluice/net/internal/redis_queue.h"
+
+namespace sluice::net {
+namespace {
+
+using internal::RedisLink;
+using internal::RedisQueue;
+using Instant = std::chrono::steady_clock::time_point;
+
+Duration DrawEvenly(Duration at_most) {
+  std::array<std::uint8_t, sizeof(std::uint64_t)> bytes;
+  FillWithRandom(bytes);
+  std::uint64_t drawn = 0;
+  std::memcpy(&drawn, bytes.data(), bytes.size());
+  return Duration{
+      static_cast<Duration::rep>(drawn % (static_cast<std::uint64_t>(at_most.count()) + 1))};
+}
+
+std::string NameOf(const RedisConnectionOptions& options) {
+  return "redis " + (options.unix_socket.empty() ? ToString(options.address) : options.unix_socket);
+}
+
+Instant InstantOf(Time time) {
+  return Instant(
+      std::chrono::duration_cast<std::chrono::steady_clock::duration>(time.time_since_epoch()));
+}
+
+}  // namespace
+
+// Lives as long as a coroutine or a handler of it: what those find after Close() is closed_.
+class RedisConnection::Core : public std::enable_shared_from_this<Core> {
+ public:
+  Core(EventLoop& loop, RedisConnectionOptions options);
+
+  void Begin();
+  void Close();
+  absl::Status Send(std::string_view command, Time deadline, Done done, std::uint32_t replies);
+
+  [[nodiscard]] RedisState state() const { return state_; }
+  [[nodiscard]] const absl::Status& error() const { return error_; }
+  [[nodiscard]] std::size_t waiting() const { return queue_.size(); }
+
+ private:
+  static Task<void> Run(std::shared_ptr<Core> self, std::shared_ptr<RedisLink> link);
+  static Task<void> Write(std::shared_ptr<Core> self, std::shared_ptr<RedisLink> link);
+  absl::Status Dispatch(RedisLink& link);
+  void Connect();
+  void BeReady();
+  void Lose(const absl::Status& why);
+  void Enter(RedisState state);
+  void WaitForNext();
+  void PostWrite();
+  void WatchSilence();
+  void OnSilence();
+  void WakeAt(Time deadline);
+  void OnTimer();
+
+  EventLoop& loop_;
+  const RedisConnectionOptions options_;
+  const std::string name_;
+  const std::shared_ptr<TlsPeer> peer_;  // null: no TLS
+  const absl::Status full_;              // ready made, for it is given when there is much to do
+
+  RedisState state_ = RedisState::kConnecting;
+  absl::Status error_;
+  bool closed_ = false;
+  bool awaited_ = true;              // the first attempt is under way: commands wait for it
+  std::shared_ptr<RedisLink> link_;  // null while waiting
+  RedisQueue queue_;
+  bool writing_ = false;  // or about to
+  std::string written_;   // what is being written
+
+  Duration backoff_;  // the next wait at most
+  Time ready_since_;
+  Timer retry_;
+  Timer timer_;  // for deadlines
+  Time wakes_at_ = Time::max();
+  Alarm<Core, &Core::OnSilence> silence_;
+};
+
+RedisConnection::Core::Core(EventLoop& loop, RedisConnectionOptions options)
+    : loop_(loop),
+      options_(std::move(options)),
+      name_(NameOf(options_)),
+      peer_(options_.tls ? std::make_shared<TlsPeer>(options_.tls, options_.address.host)
+                         : nullptr),
+      full_(absl::ResourceExhaustedError(absl::StrCat(name_, ": too many commands wait"))),
+      queue_(options_.max_waiting, options_.max_unsent_bytes),
+      backoff_(options_.min_backoff),
+      retry_(loop.context()),
+      timer_(loop.context()),
+      silence_(*this, loop.deadlines()) {}
+
+void RedisConnection::Core::Begin() {
+  loop_.Post([self = shared_from_this()] {
+    if (!self->closed_) self->Connect();
+  });
+}
+
+void RedisConnection::Core::Close() {
+  closed_ = true;
+  if (link_) link_->Close();
+  link_.reset();
+  retry_.cancel();
+  timer_.cancel();
+  silence_.Clear();
+  queue_.FailAll(
+      absl::CancelledError(absl::StrCat(name_, ": the connection is not needed any more")));
+}
+
+void RedisConnection::Core::Connect() {
+  link_ = std::make_shared<RedisLink>(loop_, options_, peer_);
+  Spawn(Run(shared_from_this(), link_));
+}
+
+Task<void> RedisConnection::Core::Run(std::shared_ptr<Core> self, std::shared_ptr<RedisLink> link) {
+  absl::Status status = co_await RedisLink::Open(link);
+  if (link != self->link_) co_return;
+  if (status.ok()) self->BeReady();
+  while (status.ok() && link == self->link_) {
+    status = co_await link->Read();
+    if (status.ok() && link == self->link_) status = self->Dispatch(*link);
+  }
+  if (link == self->link_) self->Lose(status);
+}
+
+void RedisConnection::Core::BeReady() {
+  ready_since_ = SteadyNow();
+  awaited_ = false;
+  Enter(RedisState::kReady);
+  PostWrite();
+}
+
+void RedisConnection::Core::Enter(RedisState state) {
+  state_ = state;
+  if (options_.on_state) options_.on_state(state);
+}
+
+// Gives out all replies that have come. Each may end the connection.
+absl::Status RedisConnection::Core::Dispatch(RedisLink& link) {
+  RedisReplyReader::Step step = RedisReplyReader::Step::kReply;
+  bool heard = false;
+  while (&link == link_.get()) {
+    RedisReply reply;
+    step = link.reader().Next(&reply);
+    if (step != RedisReplyReader::Step::kReply) break;
+    heard = true;
+    if (!queue_.Deliver(std::move(reply))) {
+      return absl::UnavailableError("the server says what nobody asked for");
+    }
+  }
+  if (&link != link_.get()) return absl::OkStatus();
+  if (heard) WatchSilence();
+  if (step == RedisReplyReader::Step::kBroken) return absl::UnavailableError(link.reader().why());
+  return absl::OkStatus();
+}
+
+void RedisConnection::Core::Lose(const absl::Status& why) {
+  error_ = absl::UnavailableError(absl::StrCat(name_, ": ", why.message()));
+  awaited_ = false;
+  silence_.Clear();
+  link_->Close();
+  link_.reset();
+  if (state_ == RedisState::kReady && SteadyNow() - ready_since_ >= options_.max_backoff) {
+    backoff_ = options_.min_backoff;
+  }
+  WaitForNext();
+  const std::shared_ptr<Core> self = shared_from_this();  // any callback may let go of us
+  Enter(RedisState::kWaiting);
+  if (!closed_) queue_.FailAll(error_);
+}
+
+void RedisConnection::Core::WaitForNext() {
+  const Duration drawn = options_.jitter ? options_.jitter(backoff_) : DrawEvenly(backoff_);
+  backoff_ = std::min(backoff_ * 2, options_.max_backoff);
+  retry_.expires_after(drawn);
+  retry_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (error || self->closed_) return;
+    self->Enter(RedisState::kConnecting);
+    if (!self->closed_) self->Connect();
+  });
+}
+
+absl::Status RedisConnection::Core::Send(std::string_view command, Time deadline, Done done,
+                                         std::uint32_t replies) {
+  if (closed_) return absl::CancelledError();
+  if (state_ != RedisState::kReady && !awaited_) return error_;
+  if (!queue_.Push(command, replies, deadline, done)) return full_;
+  if (deadline < wakes_at_) WakeAt(deadline);
+  if (state_ == RedisState::kReady) PostWrite();
+  return absl::OkStatus();
+}
+
+// Once a turn of the loop: what is sent until then leaves together.
+void RedisConnection::Core::PostWrite() {
+  if (writing_ || !queue_.has_unsent()) return;
+  writing_ = true;
+  loop_.Post([self = shared_from_this()] {
+    if (self->state_ == RedisState::kReady && !self->closed_) {
+      Spawn(Write(self, self->link_));
+    } else {
+      self->writing_ = false;
+    }
+  });
+}
+
+Task<void> RedisConnection::Core::Write(std::shared_ptr<Core> self,
+                                        std::shared_ptr<RedisLink> link) {
+  bool whole = true;
+  while (whole && link == self->link_ && self->queue_.has_unsent()) {
+    // Of what is sent nothing is late, though the timer may be.
+    if (self->wakes_at_ <= SteadyNow()) self->OnTimer();
+    const bool first = self->queue_.in_flight() == 0;
+    self->queue_.TakeUnsent(&self->written_);
+    if (first) self->WatchSilence();
+    if (self->written_.empty()) break;
+    whole = co_await link->Write(self->written_);
+  }
+  self->writing_ = false;
+  if (link != self->link_) co_return self->PostWrite();
+  if (!whole) self->Lose(absl::UnavailableError("the connection was ended"));
+}
+
+void RedisConnection::Core::WatchSilence() {
+  if (queue_.in_flight() > 0) {
+    silence_.Set(options_.max_silence);
+  } else {
+    silence_.Clear();
+  }
+}
+
+void RedisConnection::Core::OnSilence() {
+  Lose(absl::UnavailableError("the server does not answer any more"));
+}
+
+void RedisConnection::Core::WakeAt(Time deadline) {
+  wakes_at_ = deadline;
+  timer_.expires_at(InstantOf(deadline));
+  timer_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (!error && !self->closed_) self->OnTimer();
+  });
+}
+
+void RedisConnection::Core::OnTimer() {
+  wakes_at_ = Time::max();
+  const Time next = queue_.Expire(SteadyNow());
+  if (!closed_ && next < wakes_at_) WakeAt(next);
+}
+
+RedisConnection::RedisConnection(EventLoop& loop, RedisConnectionOptions options)
+    : core_(std::make_shared<Core>(loop, std::move(options))) {
+  core_->Begin();
+}
+
+RedisConnection::~RedisConnection() { core_->Close(); }
+
+absl::Status RedisConnection::Send(std::string_view command, Time deadline, Done done,
+                                   std::uint32_t replies) {
+  return core_->Send(command, deadline, std::move(done), replies);
+}
+
+RedisState RedisConnection::state() const { return core_->state(); }
+const absl::Status& RedisConnection::error() const { return core_->error(); }
+std::size_t RedisConnection::waiting() const { return core_->waiting(); }
+
+}  // namespace sluice::net
