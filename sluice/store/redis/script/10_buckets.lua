@@ -1,0 +1,114 @@
+-- Token bucket and leaky bucket: an instant in microseconds, and ticks below.
+-- limit: capacity or longest delay (us, ticks), ticks in a us, most debt (us, ticks).
+-- State: "us", or "us ticks undone-us undone-ticks".
+local function less(a, a_ticks, b, b_ticks) return a < b or (a == b and a_ticks < b_ticks) end
+
+local function plus(a, a_ticks, b, b_ticks, in_us)
+  local us, ticks = a + b, a_ticks + b_ticks
+  if ticks >= in_us then return us + 1, ticks - in_us end
+  return us, ticks
+end
+
+local function minus(a, a_ticks, b, b_ticks, in_us)
+  local us, ticks = a - b, a_ticks - b_ticks
+  if ticks < 0 then return us - 1, ticks + in_us end
+  return us, ticks
+end
+
+-- What was undone is counted modulo 2^50 us. Only differences matter, and one that is wrong after
+-- the key began anew is nearly that large, which gives back less.
+local WRAP = 1125899906842624
+
+local function bucket(is_queue)
+  local function parse(limit, text)
+    if not text then return 0, 0, 0, 0 end
+    local plain = match(text, '^%d+$', limit.at)
+    if plain then return whole(plain), 0, 0, 0 end
+    local us, ticks, undone, undone_ticks = match(text, '^(%d+) (%d+) (%d+) (%d+)$', limit.at)
+    if not us then damaged() end
+    us, undone = whole(us), whole(undone)
+    ticks, undone_ticks = tonumber(ticks), tonumber(undone_ticks)
+    if ticks >= limit[3] or undone_ticks >= limit[3] then damaged() end
+    return us, ticks, undone, undone_ticks
+  end
+
+  local function text_under(limit, us, ticks, undone, undone_ticks)
+    if ticks + undone + undone_ticks == 0 then return limit.sig .. text_of(us) end
+    return limit.sig .. format('%.0f %.0f %.0f %.0f', us, ticks, undone, undone_ticks)
+  end
+
+  -- A receipt of a charge on this key counts what was undone since. It must not meet a key that began
+  -- anew, so a key on which something was undone lives as long as it would have without that.
+  local function life_of(us, undone, undone_ticks)
+    local life = us + 1 - now
+    return undone + undone_ticks > 0 and -life or life
+  end
+
+  local self = {read = read_text, write = write_text}
+
+  function self.decide(limit, text, cost, cost_ticks, never, how)
+    local us, ticks, undone, undone_ticks = parse(limit, text)
+    if us < now then us, ticks = now, 0 end
+    if cost + cost_ticks == 0 then return true, nil, text end
+    local in_us = limit[3]
+    local after, after_ticks = plus(us, ticks, cost, cost_ticks, in_us)
+    local room
+    if is_queue then
+      room = not less(now + limit[1], limit[2], us, ticks)
+    else
+      room = not less(now + limit[1], limit[2], after, after_ticks)
+    end
+    room = room and never == 0
+    if how == 0 or (how == 1 and not room) then return room, nil, text end
+    if not room then
+      local most, most_ticks = now + limit[4], limit[5]
+      if less(most, most_ticks, after, after_ticks) then after, after_ticks = most, most_ticks end
+      if not less(us, ticks, after, after_ticks) then return room, nil, text end
+    end
+    return room, text_under(limit, after, after_ticks, undone, undone_ticks), text,
+           life_of(after, undone, undone_ticks)
+  end
+
+  if is_queue then
+    -- End of the queue right after the charge, and where it would end without what goes back.
+    function self.undo(_, limit, text, first)
+      local us, ticks, undone, undone_ticks = parse(limit, text)
+      local till, till_ticks = tonumber(ARGV[first + 2]), tonumber(ARGV[first + 3])
+      if not less(now, 0, us, ticks) then return nil end
+      if us ~= tonumber(ARGV[first]) or ticks ~= tonumber(ARGV[first + 1]) then return nil end
+      if till < now then till, till_ticks = now, 0 end
+      if not less(till, till_ticks, us, ticks) then return nil end
+      return text_under(limit, till, till_ticks, undone, undone_ticks), till + 1 - now
+    end
+    return self
+  end
+
+  -- What the units are worth, TAT before the charge, when it was, undone before.
+  function self.undo(_, limit, text, first)
+    local arg = {}
+    for i = 1, 8 do arg[i] = tonumber(ARGV[first + i - 1]) end
+    local in_us = limit[3]
+    local us, ticks, undone, undone_ticks = parse(limit, text)
+    if not less(now, 0, us, ticks) then return nil end
+    local moved, moved_ticks = minus(undone, undone_ticks, arg[7], arg[8], in_us)
+    if moved < 0 then moved = moved + WRAP end
+    local origin, origin_ticks = minus(arg[3], arg[4], moved, moved_ticks, in_us)
+    if less(origin, origin_ticks, arg[5], arg[6]) then origin, origin_ticks = arg[5], arg[6] end
+    local back, back_ticks = arg[1], arg[2]
+    if less(origin, origin_ticks, now, 0) then
+      local paid, paid_ticks = minus(now, 0, origin, origin_ticks, in_us)
+      back, back_ticks = minus(back, back_ticks, paid, paid_ticks, in_us)
+    end
+    local owed, owed_ticks = minus(us, ticks, now, 0, in_us)
+    if less(owed, owed_ticks, back, back_ticks) then back, back_ticks = owed, owed_ticks end
+    if not less(0, 0, back, back_ticks) then return nil end
+    us, ticks = minus(us, ticks, back, back_ticks, in_us)
+    undone, undone_ticks = plus(undone, undone_ticks, back, back_ticks, in_us)
+    if undone >= WRAP then undone = undone - WRAP end
+    return text_under(limit, us, ticks, undone, undone_ticks), life_of(us, undone, undone_ticks)
+  end
+  return self
+end
+
+make.t = function() return bucket(false) end
+make.l = function() return bucket(true) end

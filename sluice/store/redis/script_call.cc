@@ -1,0 +1,407 @@
+#include "sluice/store/redis/script_call.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "sluice/store/redis/internal/answer.h"
+#include "sluice/store/redis/internal/convert.h"
+#include "sluice/store/redis/internal/state_text.h"
+#include "sluice/store/redis/internal/undo_words.h"
+#include "sluice/store/redis/internal/whole_numbers.h"
+
+namespace sluice::redis {
+namespace {
+
+constexpr std::int64_t kNsInUs = 1000;
+constexpr std::size_t kWordsOfLimit = 8;
+constexpr std::size_t kWordsOfClaim = 5;
+
+// The first elements of a group's answer.
+enum class GroupCode : std::uint8_t {
+  kDenied = 0,
+  kAllowed = 1,
+  kOtherNumbers = 2,
+  kBoundaries = 3,
+  kTrouble = 4,
+};
+
+// The server's word for what went wrong, as one for whoever asked.
+absl::Status TroubleOf(std::string_view text) {
+  if (text.starts_with("DAMAGED")) return absl::DataLossError(std::string(text));
+  if (text.starts_with("WRONGTYPE")) return absl::DataLossError(std::string(text));
+  if (text.starts_with("USAGE")) return absl::InternalError(std::string(text));
+  return absl::UnavailableError(std::string(text));
+}
+
+std::string_view KindWord(const RemoteClaim& claim) {
+  switch (claim.kind) {
+    case ClaimKind::kBinding:
+      return claim.charge_denied ? "B" : "b";
+    case ClaimKind::kShadow:
+      return claim.charge_denied ? "S" : "s";
+    case ClaimKind::kSoft:
+      return "f";
+    case ClaimKind::kLook:
+      return "l";
+    case ClaimKind::kShadowLook:
+      return "v";
+  }
+  return "b";
+}
+
+bool Binds(ClaimKind kind) { return kind == ClaimKind::kBinding || kind == ClaimKind::kLook; }
+
+// What a claim costs in the script's numbers, and what a decision needs beside.
+struct CostWords {
+  Instant cost{0, 0};
+  std::int64_t more = 0;
+};
+
+CostWords CostOf(const RemoteClaim& claim) {
+  const Limit& limit = claim.limit->limit();
+  const auto* pace = std::get_if<token_bucket::Limit>(&limit);
+  if (const auto* queue = std::get_if<leaky_bucket::Limit>(&limit)) pace = &queue->pace;
+  if (pace == nullptr) {
+    // More than can ever be charged is the same as one more than that.
+    const std::uint64_t cost = std::min(claim.cost, 2 * ScriptLimit::kMostUnits);
+    return {.cost = {static_cast<std::int64_t>(cost), 0},
+            .more = claim.limit->PhaseOf(claim.phase_bits).count() / kNsInUs};
+  }
+  const Uint128 increment = CeilDiv(Uint128{claim.cost} * pace->period_ticks, Uint128{pace->units});
+  const Uint128 most = Uint128{static_cast<std::uint64_t>(pace->capacity)} * 2;
+  return {.cost = InstantOf(*pace, static_cast<std::uint64_t>(std::min(increment, most))),
+          .more = claim.cost > CapacityOf(limit) ? 1 : 0};
+}
+
+// The edges of the calendar's periods before, at and after the server's time, in seconds.
+std::array<std::int64_t, 4> EdgesOf(const calendar::Limit& limit, WallTime server) {
+  const calendar::Span here = calendar::SpanOf(limit, server);
+  const calendar::Span before = calendar::SpanOf(limit, here.start - Duration{1});
+  const calendar::Span after = calendar::SpanOf(limit, here.end);
+  const auto seconds = [](WallTime at) { return at.time_since_epoch() / std::chrono::seconds{1}; };
+  return {seconds(before.start), seconds(here.start), seconds(here.end), seconds(after.end)};
+}
+
+}  // namespace
+
+// Writes a command word by word, in the form of the protocol.
+class ScriptCall::Writer {
+ public:
+  Writer(std::size_t words, std::string* out) : out_(*out) { Head('*', words); }
+
+  void Word(std::string_view word) {
+    Head('$', word.size());
+    out_.append(word).append("\r\n");
+  }
+  void Number(std::int64_t number) {
+    std::array<char, 20> digits;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+    Word({digits.data(), static_cast<std::size_t>(end - digits.data())});
+  }
+  void Number(std::size_t number) { Number(static_cast<std::int64_t>(number)); }
+
+  // EVALSHA with the keys of all of `things`, then the mode and the limits.
+  void Begin(std::string_view sha, std::size_t keys) {
+    Word("EVALSHA");
+    Word(sha);
+    Number(keys);
+  }
+  void Limits(std::string_view mode, const std::vector<const ScriptLimit*>& limits,
+              WallTime server) {
+    Word(mode);
+    Number(limits.size());
+    for (const ScriptLimit* limit : limits) Limit(*limit, server);
+  }
+
+ private:
+  void Head(char kind, std::size_t size) {
+    std::array<char, 24> head;
+    head[0] = kind;
+    char* end = std::to_chars(head.data() + 1, head.data() + head.size(), size).ptr;
+    *end++ = '\r';
+    *end++ = '\n';
+    out_.append(head.data(), static_cast<std::size_t>(end - head.data()));
+  }
+
+  void Limit(const ScriptLimit& limit, WallTime server) {
+    Word({limit.prefix().data() + 1, 1});
+    Word(limit.prefix());
+    std::array<std::int64_t, ScriptLimit::kNumbers> numbers = limit.numbers();
+    if (const auto* calendar = std::get_if<calendar::Limit>(&limit.limit())) {
+      std::ranges::copy(EdgesOf(*calendar, server), numbers.begin() + 2);
+    }
+    for (const std::int64_t number : numbers) {
+      if (number < 0) {
+        Word("");
+      } else {
+        Number(number);
+      }
+    }
+  }
+
+  std::string& out_;
+};
+
+std::size_t ScriptCall::NumberOf(const ScriptLimit* limit) {
+  const auto found = std::ranges::find(limits_, limit);
+  if (found != limits_.end()) return static_cast<std::size_t>(found - limits_.begin()) + 1;
+  limits_.push_back(limit);
+  return limits_.size();
+}
+
+void ScriptCall::AppendDecide(std::string_view sha, std::span<const RemoteGroup> groups, Now now,
+                              std::string* out) {
+  assert(!groups.empty() && groups.size() <= kMostGroups);
+  limits_.clear();
+  std::size_t claims = 0;
+  std::size_t conversions = 0;
+  for (const RemoteGroup& group : groups) {
+    assert(!group.claims.empty());
+    claims += group.claims.size();
+    for (const RemoteClaim& claim : group.claims) {
+      (void)NumberOf(claim.limit);
+      conversions += claim.converts ? 1 : 0;
+    }
+  }
+  const std::size_t words = 3 + claims + 2 + kWordsOfLimit * limits_.size() + 1 + groups.size() +
+                            kWordsOfClaim * claims + 1 + 3 * conversions;
+  Writer writer(words, out);
+  writer.Begin(sha, claims);
+  for (const RemoteGroup& group : groups) {
+    for (const RemoteClaim& claim : group.claims) writer.Word(claim.key);
+  }
+  writer.Limits("d", limits_, now.wall + clock_offset_);
+  writer.Number(groups.size());
+  for (const RemoteGroup& group : groups) writer.Number(group.claims.size());
+  for (const RemoteGroup& group : groups) {
+    for (const RemoteClaim& claim : group.claims) {
+      const CostWords cost = CostOf(claim);
+      writer.Number(NumberOf(claim.limit));
+      writer.Word(KindWord(claim));
+      writer.Number(cost.cost.us);
+      if (std::holds_alternative<concurrency::Limit>(claim.limit->limit())) {
+        const std::array<char, 16> name = SlotName(claim.slot);
+        writer.Word({name.data(), name.size()});
+      } else {
+        writer.Number(cost.cost.ticks);
+      }
+      writer.Number(cost.more);
+    }
+  }
+  writer.Number(conversions);
+  std::size_t number = 0;
+  for (const RemoteGroup& group : groups) {
+    for (const RemoteClaim& claim : group.claims) {
+      ++number;
+      if (!claim.converts) continue;
+      writer.Number(number);
+      writer.Word(claim.expected);
+      writer.Word(claim.converted);
+    }
+  }
+}
+
+absl::Status ScriptCall::ReadHead(const net::RedisValue& reply, std::size_t answers, Now now) {
+  if (reply.is_error()) {
+    if (reply.error_code() == "NOSCRIPT") {
+      return absl::FailedPreconditionError(std::string(reply.error()));
+    }
+    return absl::UnavailableError(std::string(reply.error()));
+  }
+  if (!reply.is_array() || reply.size() != answers + 1 ||
+      reply[0].kind() != net::RedisKind::kInteger) {
+    return absl::DataLossError("an answer that is none of our script");
+  }
+  server_us_ = reply[0].integer();
+  // From 2025 until 2055: the script has no other.
+  if (server_us_ < 1'735'689'600'000'000 || server_us_ > 2'682'000'000'000'000) {
+    return absl::DataLossError("an answer with a time that is none");
+  }
+  clock_offset_ = NowOf(server_us_).wall - now.wall;
+  return absl::OkStatus();
+}
+
+absl::Status ScriptCall::ReadDecide(const net::RedisValue& reply, std::span<RemoteGroup> groups,
+                                    Now now) {
+  if (absl::Status status = ReadHead(reply, groups.size(), now); !status.ok()) return status;
+  for (std::size_t i = 0; i < groups.size(); ++i) ReadGroup(reply[i + 1], groups[i]);
+  return absl::OkStatus();
+}
+
+void ScriptCall::ReadGroup(const net::RedisValue& answer, RemoteGroup& group) {
+  group.allowed = false;
+  group.status = absl::OkStatus();
+  for (RemoteClaim& claim : group.claims) {
+    claim.receipt = {};
+    claim.damaged = false;
+  }
+  const bool coded = answer.size() > 0 && answer[0].kind() == net::RedisKind::kInteger;
+  switch (coded ? answer[0].integer() : -1) {
+    case static_cast<int>(GroupCode::kDenied):
+    case static_cast<int>(GroupCode::kAllowed):
+      group.state = RemoteGroup::State::kDone;
+      group.status = ReadClaims(answer, group);
+      break;
+    case static_cast<int>(GroupCode::kOtherNumbers):
+      group.state = RemoteGroup::State::kAgain;
+      group.status = ReadOthers(answer, group);
+      break;
+    case static_cast<int>(GroupCode::kBoundaries):
+      group.state = RemoteGroup::State::kAgain;
+      break;
+    case static_cast<int>(GroupCode::kTrouble):
+      group.status = TroubleOf(answer[1].text());
+      break;
+    default:
+      group.status = absl::DataLossError("an answer that is none of our script");
+      break;
+  }
+  if (group.status.ok()) return;
+  group.allowed = false;
+  group.state = RemoteGroup::State::kFailed;
+  if (absl::IsInternal(group.status)) ++disagreements_;
+}
+
+absl::Status ScriptCall::ReadClaims(const net::RedisValue& answer, RemoteGroup& group) {
+  if (answer.size() != 1 + 2 * group.claims.size()) {
+    return absl::DataLossError("an answer for another number of claims");
+  }
+  group.allowed = answer[0].integer() == static_cast<int>(GroupCode::kAllowed);
+  bool room = true;
+  for (std::size_t i = 0; i < group.claims.size(); ++i) {
+    RemoteClaim& claim = group.claims[i];
+    claim.converts = false;
+    const std::int64_t done = answer[2 * i + 1].integer();
+    if (done < 0 || done > static_cast<int>(Done::kForced)) {
+      return absl::DataLossError("an answer that is none of our script");
+    }
+    Now now = NowOf(server_us_);
+    now.wall -= claim.limit->PhaseOf(claim.phase_bits);
+    const absl::StatusOr<Answer> read = AnswerOf(*claim.limit, {.done = static_cast<Done>(done),
+                                                                .state = answer[2 * i + 2].text(),
+                                                                .cost = claim.cost,
+                                                                .now = now,
+                                                                .slot = claim.slot});
+    if (!read.ok()) return read.status();
+    claim.decision = read->decision;
+    claim.receipt = read->receipt;
+    claim.damaged = read->damaged;
+    if (Binds(claim.kind)) room = room && claim.decision.allowed();
+  }
+  // The other way round can be: two claims on one key may have room each, but not both.
+  if (group.allowed && !room) {
+    return absl::InternalError("the script allows what a binding claim has no room for");
+  }
+  if (!group.allowed && room && group.claims.size() == 1 && Binds(group.claims[0].kind)) {
+    return absl::InternalError("the script denies what has room");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScriptCall::ReadOthers(const net::RedisValue& answer, RemoteGroup& group) {
+  if (answer.size() < 3 || answer.size() % 2 == 0) {
+    return absl::DataLossError("an answer that is none of our script");
+  }
+  for (std::size_t i = 1; i < answer.size(); i += 2) {
+    const auto which = static_cast<std::uint64_t>(answer[i].integer()) - 1;
+    if (which >= group.claims.size()) {
+      return absl::DataLossError("an answer for a claim that was not sent");
+    }
+    RemoteClaim& claim = group.claims[which];
+    // Not Sluice's, or of a later version: it stays as it is.
+    absl::StatusOr<Conversion> conversion =
+        ConvertState(answer[i + 1].text(), *claim.limit, NowOf(server_us_), claim.phase_bits);
+    if (!conversion.ok()) return conversion.status();
+    claim.converts = true;
+    claim.expected = std::move(conversion->expected);
+    claim.converted = std::move(conversion->converted);
+  }
+  return absl::OkStatus();
+}
+
+void ScriptCall::AppendUndo(std::string_view sha, std::span<const RemoteUndo> undos, Now now,
+                            std::string* out) {
+  limits_.clear();
+  for (const RemoteUndo& undo : undos) (void)NumberOf(undo.limit);
+  Writer writer(3 + undos.size() + 2 + kWordsOfLimit * limits_.size() + 1 +
+                    (1 + UndoWords::kSize) * undos.size(),
+                out);
+  writer.Begin(sha, undos.size());
+  for (const RemoteUndo& undo : undos) writer.Word(undo.key);
+  writer.Limits("u", limits_, now.wall + clock_offset_);
+  writer.Number(undos.size());
+  for (const RemoteUndo& undo : undos) {
+    writer.Number(NumberOf(undo.limit));
+    if (std::holds_alternative<concurrency::Limit>(undo.limit->limit())) {
+      const auto name = SlotName(static_cast<std::uint64_t>(undo.receipt.before));
+      writer.Word({name.data(), name.size()});
+      writer.Number(static_cast<std::size_t>(undo.receipt.units));
+      for (std::size_t i = 2; i < UndoWords::kSize; ++i) writer.Word("");
+      continue;
+    }
+    const UndoWords words = UndoWordsOf(*undo.limit, undo.receipt,
+                                        std::min(undo.units, undo.receipt.units), undo.phase_bits);
+    for (const std::int64_t number : words.numbers) writer.Number(number);
+  }
+}
+
+namespace {
+
+// The answer to one that is given back or renewed: whether it was.
+absl::StatusOr<bool> ReadYesNo(const net::RedisValue& answer) {
+  if (answer.size() == 1 && answer[0].kind() == net::RedisKind::kInteger) {
+    if (answer[0].integer() == static_cast<int>(GroupCode::kBoundaries)) return false;
+    return answer[0].integer() == 1;
+  }
+  if (answer.size() == 2 && answer[0].integer() == static_cast<int>(GroupCode::kTrouble)) {
+    return TroubleOf(answer[1].text());
+  }
+  return absl::DataLossError("an answer that is none of our script");
+}
+
+}  // namespace
+
+absl::Status ScriptCall::ReadUndo(const net::RedisValue& reply, std::span<RemoteUndo> undos,
+                                  Now now) {
+  if (absl::Status status = ReadHead(reply, undos.size(), now); !status.ok()) return status;
+  for (std::size_t i = 0; i < undos.size(); ++i) {
+    const absl::StatusOr<bool> done = ReadYesNo(reply[i + 1]);
+    undos[i].status = done.status();
+    undos[i].given_back = done.ok() && *done;
+  }
+  return absl::OkStatus();
+}
+
+void ScriptCall::AppendRenew(std::string_view sha, std::span<const RemoteRenewal> renewals,
+                             std::string* out) {
+  Writer writer(3 + renewals.size() + 3 + 3 * renewals.size(), out);
+  writer.Begin(sha, renewals.size());
+  for (const RemoteRenewal& renewal : renewals) writer.Word(renewal.key);
+  writer.Limits("r", {}, {});
+  writer.Number(renewals.size());
+  for (const RemoteRenewal& renewal : renewals) {
+    const auto name = SlotName(static_cast<std::uint64_t>(renewal.receipt.before));
+    writer.Word({name.data(), name.size()});
+    writer.Number(static_cast<std::size_t>(renewal.receipt.units));
+    const auto& numbers = renewal.limit->numbers();
+    writer.Number(numbers[2] > 0 ? numbers[2] : numbers[3]);
+  }
+}
+
+absl::Status ScriptCall::ReadRenew(const net::RedisValue& reply, std::span<RemoteRenewal> renewals,
+                                   Now now) {
+  if (absl::Status status = ReadHead(reply, renewals.size(), now); !status.ok()) return status;
+  for (std::size_t i = 0; i < renewals.size(); ++i) {
+    const absl::StatusOr<bool> held = ReadYesNo(reply[i + 1]);
+    renewals[i].status = held.status();
+    renewals[i].held = held.ok() && *held;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice::redis

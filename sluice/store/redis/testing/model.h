@@ -1,0 +1,72 @@
+// The store as it is meant to be, in plain C++: keys under the pure algorithms, and the rules of
+// sluice/store/store.h about all claims of a request. What the script says is held against it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sluice/algorithm/testing/pure_key.h"
+#include "sluice/store/redis/script_call.h"
+
+namespace sluice::redis::testing {
+
+// One key under one limit.
+class ModelKey {
+ public:
+  explicit ModelKey(const ScriptLimit& limit) : limit_(limit), key_(limit.limit()) {}
+
+  struct Answer {
+    Decision decision;
+    Receipt receipt;
+  };
+  [[nodiscard]] Answer Look(std::uint64_t cost, Now now) const;
+  Answer Charge(std::uint64_t cost, Now now, std::uint64_t slot);
+  Answer Force(std::uint64_t cost, Now now, std::uint64_t slot);
+  void Undo(const Receipt& receipt, std::uint64_t units, Now now);
+  bool Renew(const Receipt& receipt, Now now);
+  // The key under another limit.
+  [[nodiscard]] ModelKey As(const ScriptLimit& limit, Now before, Now after) const;
+
+  [[nodiscard]] const ScriptLimit& limit() const { return limit_; }
+
+ private:
+  struct Slot {
+    std::uint64_t id;
+    concurrency::Slot held;
+  };
+  [[nodiscard]] const concurrency::Limit* slots_limit() const;
+  [[nodiscard]] std::uint64_t InFlight(Now now) const;
+  [[nodiscard]] Decision DecideOnSlots(std::uint64_t cost, Now now) const;
+  Receipt Hold(std::uint64_t units, Now now, std::uint64_t slot);
+  [[nodiscard]] Time EndOf(Now now) const;
+  void DropOver(Now now);
+
+  ScriptLimit limit_;
+  sluice::testing::PureKey key_;
+  std::vector<Slot> slots_;  // in the order of their ends
+};
+
+class Model {
+ public:
+  // Decisions and receipts as `groups` should have them; `answers` beside each claim.
+  struct Expected {
+    bool allowed = false;
+    std::vector<ModelKey::Answer> claims;
+  };
+  Expected Apply(const RemoteGroup& group, std::int64_t wall_us);
+  void Undo(const RemoteUndo& undo, const Receipt& receipt, std::int64_t wall_us);
+  bool Renew(const RemoteRenewal& renewal, std::int64_t wall_us);
+
+ private:
+  using Keys = std::map<std::string, ModelKey, std::less<>>;
+  // The key as the claim finds it, under the claim's limit.
+  [[nodiscard]] ModelKey Find(const Keys& keys, const RemoteClaim& claim,
+                              std::int64_t wall_us) const;
+
+  Keys keys_;
+};
+
+}  // namespace sluice::redis::testing

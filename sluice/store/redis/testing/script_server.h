@@ -1,0 +1,59 @@
+// A Redis server that knows the script, and what a test sends to it.
+//
+// With Clock::kManual the script takes its time from a key that the test sets, by a change to its
+// text that no other program makes; and its keys live a day longer, so that none is over by the
+// server's own clock before it is by the test's.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sluice/net/redis_reply.h"
+#include "sluice/net/testing/redis_server.h"
+#include "sluice/store/redis/script_call.h"
+
+namespace sluice::redis::testing {
+
+enum class Clock : std::uint8_t { kServer, kManual };
+
+class ScriptServer {
+ public:
+  explicit ScriptServer(Clock clock);
+
+  // kManual: microseconds since 1970.
+  void SetTime(std::int64_t wall_us) { wall_us_ = wall_us; }
+  [[nodiscard]] std::int64_t time() const { return wall_us_; }
+
+  // Sends and reads until no group is to be sent again (at most ScriptCall::kMostTurns times).
+  // Fails the test where the reply as a whole is an error.
+  void Decide(std::span<RemoteGroup> groups);
+  void Undo(std::span<RemoteUndo> undos);
+  void Renew(std::span<RemoteRenewal> renewals);
+  // One turn; what was sent is in sent().
+  [[nodiscard]] absl::Status DecideOnce(std::span<RemoteGroup> groups);
+
+  net::RedisReply Ask(std::initializer_list<std::string_view> words);
+  void LoadScript();
+
+  [[nodiscard]] ScriptCall& call() { return call_; }
+  [[nodiscard]] const std::string& sent() const { return bytes_; }
+  [[nodiscard]] net::testing::RedisServer& server() { return server_; }
+  // Before our first reply nothing is known of the server's time but this.
+  Now own_clock{};
+
+ private:
+  net::RedisReply Send();
+
+  const Clock clock_;
+  net::testing::RedisServer server_;
+  net::testing::RawRedis connection_;
+  ScriptCall call_;
+  std::string sha_;
+  std::string bytes_;
+  std::int64_t wall_us_ = 0;
+};
+
+}  // namespace sluice::redis::testing
