@@ -72,15 +72,20 @@ bool TakePart(std::string_view* key, std::string_view* part, bool* fallback) {
   return true;
 }
 
+// Bytes that no RuleSet makes, behind something that no part begins with.
+void AppendForeign(std::string_view bytes, std::string* out) {
+  out->append("%:");
+  AppendEscaped(bytes, false, out);
+}
+
 void AppendParts(std::string_view parts, std::string* out) {
   std::string_view part;
   bool fallback = false;
   while (!parts.empty()) {
     std::string_view left = parts;
     if (!TakePart(&left, &part, &fallback)) {
-      // Not of a RuleSet: the rest as it is, behind something that no part begins with.
-      out->append(":%:");
-      AppendEscaped(parts, false, out);
+      out->push_back(':');
+      AppendForeign(parts, out);
       return;
     }
     out->push_back(fallback ? '!' : ':');
@@ -111,10 +116,15 @@ std::uint32_t AppendKeyName(const KeyOptions& options, KeyKind kind, std::string
   out->append(kTagSize, '-').push_back('}');
   const std::size_t rule = out->size();
   std::string_view name;
-  if (TakeRuleName(&key, &name)) AppendEscaped(name, false, out);
+  const bool of_a_rule = TakeRuleName(&key, &name);
+  if (of_a_rule) AppendEscaped(name, false, out);
 
   const std::size_t identity = out->size();
-  AppendParts(key, out);
+  if (of_a_rule) {
+    AppendParts(key, out);
+  } else {
+    AppendForeign(key, out);
+  }
   const HashKey& hash = options.hash_key == nullptr ? PublicKey() : *options.hash_key;
   const std::size_t size = out->size() - identity;
   if (size > kLongestText || (options.hash_identities && size > 0)) {

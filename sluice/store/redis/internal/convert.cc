@@ -66,6 +66,7 @@ absl::StatusOr<Conversion> ConvertState(std::string_view there, const ScriptLimi
   std::size_t prefix = 0;
   const absl::StatusOr<Limit> from = LimitOf(there, &prefix);
   if (!from.ok()) return from.status();
+  if (there.size() == prefix) return absl::DataLossError("a state that is cut short");
   const Now after = Shifted(now, to.PhaseOf(phase_bits));
   if (std::holds_alternative<LogLimit>(*from)) {
     const std::size_t head = there.rfind(';');
