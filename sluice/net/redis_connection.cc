@@ -179,7 +179,7 @@ void RedisConnection::Core::Lose(const absl::Status& why) {
   WaitForNext();
   const std::shared_ptr<Core> self = shared_from_this();  // any callback may let go of us
   Enter(RedisState::kWaiting);
-  if (!closed_) queue_.FailAll(error_);
+  queue_.FailAll(error_);
 }
 
 void RedisConnection::Core::WaitForNext() {
@@ -225,7 +225,6 @@ Task<void> RedisConnection::Core::Write(std::shared_ptr<Core> self,
     const bool first = self->queue_.in_flight() == 0;
     self->queue_.TakeUnsent(&self->written_);
     if (first) self->WatchSilence();
-    if (self->written_.empty()) break;
     whole = co_await link->Write(self->written_);
   }
   self->writing_ = false;
@@ -264,6 +263,7 @@ RedisConnection::RedisConnection(EventLoop& loop, RedisConnectionOptions options
   core_->Begin();
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): we throw nothing, nor may a callback
 RedisConnection::~RedisConnection() { core_->Close(); }
 
 absl::Status RedisConnection::Send(std::string_view command, Time deadline, Done done,

@@ -62,7 +62,8 @@ enum class RedisState : std::uint8_t {
 
 struct RedisConnectionOptions {
   // A name is looked up anew for each attempt, by a thread of its own; all that it stands for is
-  // tried in order. A look-up that hangs holds up the end of the loop.
+  // tried in order. A look-up that hangs outlasts connect_timeout, and holds up the end of the
+  // loop.
   HostPort address;
   std::string unix_socket;                      // not empty: a path, in place of the address
   std::shared_ptr<const TlsClientContext> tls;  // null: no TLS
@@ -100,7 +101,7 @@ class RedisConnection {
   RedisConnection(const RedisConnection&) = delete;
   RedisConnection& operator=(const RedisConnection&) = delete;
   // Those that still wait are told so (kCancelled), here and now.
-  ~RedisConnection();
+  ~RedisConnection();  // NOLINT(bugprone-exception-escape): no callback throws
 
   // Sends `command`: the bytes of one or several, to which `replies` are due. `done` gets the last
   // of them and is called once, later. Not OK: nothing was sent, and `done` is not called.

@@ -194,6 +194,21 @@ TEST_F(RedisConnectionTest, WhatExpiresBeforeItIsSentIsNeverSent) {
   EXPECT_TRUE(server_->Silent(5ms));
 }
 
+TEST_F(RedisConnectionTest, WhatIsTooLateWhenItIsGivenIsNeverSent) {
+  Start();
+  Greet();
+  redis_->OnLoop([&](RedisConnection*) {
+    redis_->SendHere({{"GET", "a"}}, -1ms);
+    redis_->SendHere({{"GET", "b"}});
+    EXPECT_EQ(redis_->answers(), 0u);
+  });
+  EXPECT_EQ(redis_->Answers(1), (Lines{"DEADLINE_EXCEEDED"}));
+  ExpectCommands({{"GET", "b"}});
+  redis_->Send({{"GET", "c"}}, -1ms);
+  EXPECT_EQ(redis_->Answers(1), (Lines{"DEADLINE_EXCEEDED"}));
+  EXPECT_TRUE(server_->Silent(5ms));
+}
+
 TEST_F(RedisConnectionTest, RefusesWhatIsTooMuchAndSendsNothingOfIt) {
   RedisConnectionOptions options = Options();
   options.max_waiting = 3;
@@ -374,6 +389,77 @@ TEST_F(RedisConnectionTest, DestroyedItTellsAllThatWait) {
   EXPECT_EQ(redis_->answers(), 2u);
   EXPECT_EQ(redis_->Answers(2), (Lines{"CANCELLED", "CANCELLED"}));
   EXPECT_TRUE(server_->Ended());
+}
+
+TEST_F(RedisConnectionTest, MayBeDestroyedByWhoeverIsTold) {
+  const struct {
+    std::string told;
+    Duration deadline;
+    std::string_view server;
+  } rows[] = {
+      {"one", RedisOnLoop::kLong, "answers"},
+      {"DEADLINE_EXCEEDED", 5ms, "is silent"},
+      {"UNAVAILABLE", RedisOnLoop::kLong, "hangs up"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.told);
+    Start();
+    Greet();
+    const bool silent = row.server == "is silent";
+    LineLog told;
+    if (silent) redis_->Send({{"0"}});
+    redis_->SendThen({"1"}, row.deadline, [&](std::string what) {
+      told.Add(std::move(what));
+      redis_->DestroyHere();
+    });
+    if (!silent) redis_->Send({{"2"}});
+    if (row.server == "answers") {
+      ExpectCommands({{"1"}, {"2"}});
+      server_->Send("+one\r\n+two\r\n");
+    }
+    if (row.server == "hangs up") server_->Close();
+    EXPECT_EQ(told.Take(1), (Lines{row.told}));
+    EXPECT_EQ(redis_->Answers(1), (Lines{"CANCELLED"}));
+  }
+}
+
+TEST_F(RedisConnectionTest, MayBeDestroyedWhenItsStateChanges) {
+  for (const RedisState last :
+       {RedisState::kReady, RedisState::kWaiting, RedisState::kConnecting}) {
+    RedisConnectionOptions options = Options();
+    options.on_state = [this, last](RedisState state) {
+      if (state == last) redis_->DestroyHere();
+    };
+    Start(options);
+    redis_->Send({{"1"}});
+    Accept();
+    ExpectCommands({{"PING"}});
+    if (last == RedisState::kReady) {
+      server_->Send("+PONG\r\n");
+    } else {
+      server_->Close();
+    }
+    const std::string told = last == RedisState::kConnecting ? "UNAVAILABLE" : "CANCELLED";
+    EXPECT_EQ(redis_->Answers(1), (Lines{told}));
+  }
+}
+
+TEST_F(RedisConnectionTest, WhoIsToldMaySendMore) {
+  Start();
+  Greet();
+  redis_->SendThen({"1"}, RedisOnLoop::kLong,
+                   [&](const std::string&) { redis_->SendHere({{"3"}}); });
+  redis_->SendThen({"2"}, 5ms, [&](const std::string&) { redis_->SendHere({{"2 again"}}); });
+  ExpectCommands({{"1"}, {"2"}, {"2 again"}});
+  server_->Send("+one\r\n");
+  ExpectCommands({{"3"}});
+  redis_->SendThen({"4"}, RedisOnLoop::kLong,
+                   [&](const std::string&) { redis_->SendHere({{"5"}}); });
+  ExpectCommands({{"4"}});
+  server_->Send("+late\r\n+two\r\n+three\r\n");
+  EXPECT_EQ(redis_->Answers(2), (Lines{"two", "three"}));
+  server_->Close();
+  EXPECT_EQ(redis_->Answers(1), (Lines{"!UNAVAILABLE"}));
 }
 
 TEST_F(RedisConnectionTest, MayBeDestroyedBeforeItIsReady) {

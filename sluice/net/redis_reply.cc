@@ -30,14 +30,14 @@ bool Take(std::size_t size, std::size_t* left, bool* exceeded) {
 // hiredis' own functions behind our bounds: it would believe an array of 2^31 elements, and ask for
 // their memory before the first has come. Null is "out of memory" to it.
 const redisReplyObjectFunctions& Theirs() {
-  static const redisReplyObjectFunctions kTheirs = [] {
+  static const redisReplyObjectFunctions theirs = [] {
     redisReader* any = ::redisReaderCreate();
     if (any == nullptr) std::terminate();  // no memory
     const redisReplyObjectFunctions functions = *any->fn;
     ::redisReaderFree(any);
     return functions;
   }();
-  return kTheirs;
+  return theirs;
 }
 
 void* CreateString(const redisReadTask* task, char* text, std::size_t size) {

@@ -51,8 +51,8 @@ Task<absl::Status> RedisLink::Open(std::shared_ptr<RedisLink> self) {
   if (!link.options_.unix_socket.empty()) {
     status = link.ConnectToPath();
   } else if (IsLiteral(link.options_.address)) {
-    const absl::StatusOr<Endpoints> endpoints = Resolve(link.options_.address);
-    status = co_await link.ConnectTo(*endpoints);
+    absl::StatusOr<Endpoints> endpoints = Resolve(link.options_.address);
+    status = co_await link.ConnectTo(*std::move(endpoints));
   } else {
     status = co_await link.ConnectToName();
   }
@@ -77,11 +77,11 @@ Task<absl::Status> RedisLink::ConnectToName() {
   }
   Endpoints endpoints;
   for (const auto& entry : found) endpoints.push_back(entry.endpoint());
-  absl::Status status = co_await ConnectTo(endpoints);
+  absl::Status status = co_await ConnectTo(std::move(endpoints));
   co_return status;
 }
 
-Task<absl::Status> RedisLink::ConnectTo(const Endpoints& endpoints) {
+Task<absl::Status> RedisLink::ConnectTo(Endpoints endpoints) {
   error_code error = asio::error::host_not_found;
   for (std::size_t i = 0; i < endpoints.size() && !closed_; ++i) {
     stream_.emplace(loop_, Socket(loop_.context()));

@@ -36,6 +36,8 @@ class RedisLink {
 
   // Connects and greets, within the options' timeout. Once.
   static Task<absl::Status> Open(std::shared_ptr<RedisLink> self);
+  // A part of it: to the first of them that takes us.
+  Task<absl::Status> ConnectTo(std::vector<tcp::endpoint> endpoints);
 
   // Waits for more and gives it to reader(). Not OK: nothing more comes.
   Task<absl::Status> Read();
@@ -47,7 +49,6 @@ class RedisLink {
 
  private:
   Task<absl::Status> ConnectToName();
-  Task<absl::Status> ConnectTo(const std::vector<tcp::endpoint>& endpoints);
   absl::Status ConnectToPath();
   Task<absl::Status> Greet();
   [[nodiscard]] absl::Status Ended() const;

@@ -96,7 +96,7 @@ RedisOnLoop::~RedisOnLoop() {
 }
 
 void RedisOnLoop::Destroy() {
-  loops_.OnEach([&](EventLoop&) { redis_.reset(); });
+  loops_.OnEach([&](EventLoop&) { DestroyHere(); });
 }
 
 void RedisOnLoop::Pass(Duration time) {
@@ -110,15 +110,29 @@ void RedisOnLoop::OnLoop(const std::function<void(RedisConnection*)>& work) {
 }
 
 void RedisOnLoop::Send(const std::vector<Words>& commands, Duration deadline) {
+  loops_.OnEach([&](EventLoop&) { SendHere(commands, deadline); });
+}
+
+void RedisOnLoop::SendHere(const std::vector<Words>& commands, Duration deadline) {
+  for (const Words& words : commands) {
+    std::string bytes;
+    AppendRedisCommand(words, &bytes);
+    const absl::Status sent =
+        redis_->Send(bytes, SteadyNow() + deadline,
+                     [this](absl::StatusOr<RedisReply> reply) { answers_.Add(Shown(reply)); });
+    if (!sent.ok()) answers_.Add("!" + absl::StatusCodeToString(sent.code()));
+  }
+}
+
+void RedisOnLoop::SendThen(const Words& words, Duration deadline,
+                           std::function<void(std::string)> done) {
+  std::string bytes;
+  AppendRedisCommand(words, &bytes);
   OnLoop([&](RedisConnection* redis) {
-    for (const Words& words : commands) {
-      std::string bytes;
-      AppendRedisCommand(words, &bytes);
-      const absl::Status sent =
-          redis->Send(bytes, SteadyNow() + deadline,
-                      [this](absl::StatusOr<RedisReply> reply) { answers_.Add(Shown(reply)); });
-      if (!sent.ok()) answers_.Add("!" + absl::StatusCodeToString(sent.code()));
-    }
+    const absl::Status sent = redis->Send(
+        bytes, SteadyNow() + deadline,
+        [done = std::move(done)](absl::StatusOr<RedisReply> reply) { done(Shown(reply)); });
+    if (!sent.ok()) answers_.Add("!" + absl::StatusCodeToString(sent.code()));
   });
 }
 

@@ -59,6 +59,8 @@ class RedisOnLoop {
 
   // In one turn. What Send() itself refuses is a line as well, with "!" in front.
   void Send(const std::vector<Words>& commands, Duration deadline = kLong);
+  // From a callback.
+  void SendHere(const std::vector<Words>& commands, Duration deadline = kLong);
   Lines Answers(std::size_t count) { return answers_.Take(count); }
   Lines Ask(const std::vector<Words>& commands);
   [[nodiscard]] std::size_t answers() const { return answers_.size(); }
@@ -68,11 +70,15 @@ class RedisOnLoop {
   bool AwaitState(std::string_view state) { return states_.TakeUpTo(state); }
   std::string Error();
   void Destroy();
+  // From one of its callbacks.
+  void DestroyHere() { redis_.reset(); }
   // As if so much time passed for what is measured in ticks: silence, and the end of connecting.
   void Pass(Duration time);
 
   // Runs on the loop and is waited for; null once it was destroyed.
   void OnLoop(const std::function<void(RedisConnection*)>& work);
+  // `done` is called with what comes, as a line, on the loop.
+  void SendThen(const Words& words, Duration deadline, std::function<void(std::string)> done);
 
  private:
   EventLoops loops_{1};

@@ -182,6 +182,7 @@ void RedisServer::Start() {
 void RedisServer::Spawn() {
   std::vector<std::string> line = CommandLine();
   std::vector<char*> arguments;
+  arguments.reserve(line.size() + 1);
   for (std::string& word : line) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   std::filesystem::remove(log_);
