@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kNsInUs = 1000;
 constexpr std::size_t kWordsOfLimit = 8;
-constexpr std::size_t kWordsOfClaim = 5;
+constexpr std::size_t kWordsOfShape = 5;
 
 // The first elements of a group's answer.
 enum class GroupCode : std::uint8_t {
@@ -56,26 +56,30 @@ std::string_view KindWord(const RemoteClaim& claim) {
 
 bool Binds(ClaimKind kind) { return kind == ClaimKind::kBinding || kind == ClaimKind::kLook; }
 
-// What a claim costs in the script's numbers, and what a decision needs beside.
-struct CostWords {
-  Instant cost{0, 0};
-  std::int64_t more = 0;
-};
-
-CostWords CostOf(const RemoteClaim& claim) {
+// What a claim costs, in the script's numbers.
+Instant CostOf(const RemoteClaim& claim) {
   const Limit& limit = claim.limit->limit();
   const auto* pace = std::get_if<token_bucket::Limit>(&limit);
   if (const auto* queue = std::get_if<leaky_bucket::Limit>(&limit)) pace = &queue->pace;
   if (pace == nullptr) {
     // More than can ever be charged is the same as one more than that.
     const std::uint64_t cost = std::min(claim.cost, 2 * ScriptLimit::kMostUnits);
-    return {.cost = {static_cast<std::int64_t>(cost), 0},
-            .more = claim.limit->PhaseOf(claim.phase_bits).count() / kNsInUs};
+    return {static_cast<std::int64_t>(cost), 0};
   }
   const Uint128 increment = CeilDiv(Uint128{claim.cost} * pace->period_ticks, Uint128{pace->units});
   const Uint128 most = Uint128{static_cast<std::uint64_t>(pace->capacity)} * 2;
-  return {.cost = InstantOf(*pace, static_cast<std::uint64_t>(std::min(increment, most))),
-          .more = claim.cost > CapacityOf(limit) ? 1 : 0};
+  return InstantOf(*pace, static_cast<std::uint64_t>(std::min(increment, most)));
+}
+
+// Of the buckets, whose increments do not tell.
+bool CanNeverPass(const RemoteClaim& claim) {
+  const char letter = claim.limit->letter();
+  return (letter == 't' || letter == 'l') && claim.cost > CapacityOf(claim.limit->limit());
+}
+
+bool SameShape(const RemoteClaim& a, const RemoteClaim& b) {
+  return a.limit == b.limit && a.kind == b.kind && a.charge_denied == b.charge_denied &&
+         a.cost == b.cost;
 }
 
 // The edges of the calendar's periods before, at and after the server's time, in seconds.
@@ -104,6 +108,20 @@ class ScriptCall::Writer {
     Word({digits.data(), static_cast<std::size_t>(end - digits.data())});
   }
   void Number(std::size_t number) { Number(static_cast<std::int64_t>(number)); }
+
+  // "shape", or "shape more" with what no two claims share.
+  void Claim(std::size_t shape, const RemoteClaim& claim) {
+    std::array<char, 48> word;
+    char* end = std::to_chars(word.data(), word.data() + 20, shape).ptr;
+    if (claim.limit->letter() == 'n') {
+      *end++ = ' ';
+      end = std::ranges::copy(SlotName(claim.slot), end).out;
+    } else if (const Duration phase = claim.limit->PhaseOf(claim.phase_bits); phase > Duration{0}) {
+      *end++ = ' ';
+      end = std::to_chars(end, word.data() + word.size(), phase.count() / kNsInUs).ptr;
+    }
+    Word({word.data(), static_cast<std::size_t>(end - word.data())});
+  }
 
   // EVALSHA with the keys of all of `things`, then the mode and the limits.
   void Begin(std::string_view sha, std::size_t keys) {
@@ -154,10 +172,19 @@ std::size_t ScriptCall::NumberOf(const ScriptLimit* limit) {
   return limits_.size();
 }
 
+std::size_t ScriptCall::ShapeOf(const RemoteClaim& claim) {
+  const auto found = std::ranges::find_if(
+      shapes_, [&](const RemoteClaim* shape) { return SameShape(*shape, claim); });
+  if (found != shapes_.end()) return static_cast<std::size_t>(found - shapes_.begin()) + 1;
+  shapes_.push_back(&claim);
+  return shapes_.size();
+}
+
 void ScriptCall::AppendDecide(std::string_view sha, std::span<const RemoteGroup> groups, Now now,
                               std::string* out) {
   assert(!groups.empty() && groups.size() <= kMostGroups);
   limits_.clear();
+  shapes_.clear();
   std::size_t claims = 0;
   std::size_t conversions = 0;
   for (const RemoteGroup& group : groups) {
@@ -165,33 +192,22 @@ void ScriptCall::AppendDecide(std::string_view sha, std::span<const RemoteGroup>
     claims += group.claims.size();
     for (const RemoteClaim& claim : group.claims) {
       (void)NumberOf(claim.limit);
+      (void)ShapeOf(claim);
       conversions += claim.converts ? 1 : 0;
     }
   }
-  const std::size_t words = 3 + claims + 2 + kWordsOfLimit * limits_.size() + 1 + groups.size() +
-                            kWordsOfClaim * claims + 1 + 3 * conversions;
-  Writer writer(words, out);
+  Writer writer(3 + claims + 2 + kWordsOfLimit * limits_.size() + 1 +
+                    kWordsOfShape * shapes_.size() + 1 + claims + 1 + 3 * conversions,
+                out);
   writer.Begin(sha, claims);
   for (const RemoteGroup& group : groups) {
     for (const RemoteClaim& claim : group.claims) writer.Word(claim.key);
   }
   writer.Limits("d", limits_, now.wall + clock_offset_);
-  writer.Number(groups.size());
-  for (const RemoteGroup& group : groups) writer.Number(group.claims.size());
+  WriteShapes(writer);
+  WriteSizes(groups, claims, writer);
   for (const RemoteGroup& group : groups) {
-    for (const RemoteClaim& claim : group.claims) {
-      const CostWords cost = CostOf(claim);
-      writer.Number(NumberOf(claim.limit));
-      writer.Word(KindWord(claim));
-      writer.Number(cost.cost.us);
-      if (std::holds_alternative<concurrency::Limit>(claim.limit->limit())) {
-        const std::array<char, 16> name = SlotName(claim.slot);
-        writer.Word({name.data(), name.size()});
-      } else {
-        writer.Number(cost.cost.ticks);
-      }
-      writer.Number(cost.more);
-    }
+    for (const RemoteClaim& claim : group.claims) writer.Claim(ShapeOf(claim), claim);
   }
   writer.Number(conversions);
   std::size_t number = 0;
@@ -204,6 +220,27 @@ void ScriptCall::AppendDecide(std::string_view sha, std::span<const RemoteGroup>
       writer.Word(claim.converted);
     }
   }
+}
+
+void ScriptCall::WriteShapes(Writer& writer) {
+  writer.Number(shapes_.size());
+  for (const RemoteClaim* shape : shapes_) {
+    const Instant cost = CostOf(*shape);
+    writer.Number(NumberOf(shape->limit));
+    writer.Word(KindWord(*shape));
+    writer.Number(cost.us);
+    writer.Number(cost.ticks);
+    writer.Word(CanNeverPass(*shape) ? "1" : "0");
+  }
+}
+
+void ScriptCall::WriteSizes(std::span<const RemoteGroup> groups, std::size_t claims,
+                            Writer& writer) {
+  sizes_.clear();
+  if (claims > groups.size()) {
+    for (const RemoteGroup& group : groups) absl::StrAppend(&sizes_, group.claims.size(), ",");
+  }
+  writer.Word(sizes_);
 }
 
 absl::Status ScriptCall::ReadHead(const net::RedisValue& reply, std::size_t answers, Now now) {

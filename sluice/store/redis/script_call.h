@@ -131,12 +131,18 @@ class ScriptCall {
   class Writer;
 
   [[nodiscard]] std::size_t NumberOf(const ScriptLimit* limit);
+  [[nodiscard]] std::size_t ShapeOf(const RemoteClaim& claim);
+  void WriteShapes(Writer& writer);
+  void WriteSizes(std::span<const RemoteGroup> groups, std::size_t claims, Writer& writer);
   [[nodiscard]] absl::Status ReadHead(const net::RedisValue& reply, std::size_t answers, Now now);
   void ReadGroup(const net::RedisValue& answer, RemoteGroup& group);
   [[nodiscard]] absl::Status ReadClaims(const net::RedisValue& answer, RemoteGroup& group);
   [[nodiscard]] absl::Status ReadOthers(const net::RedisValue& answer, RemoteGroup& group);
 
-  std::vector<const ScriptLimit*> limits_;  // of the command that is being written
+  // Of the command that is being written: each limit, and each kind of claim, once.
+  std::vector<const ScriptLimit*> limits_;
+  std::vector<const RemoteClaim*> shapes_;
+  std::string sizes_;
   std::uint64_t disagreements_ = 0;
   Duration clock_offset_{0};
   std::int64_t server_us_ = 0;  // of the reply that is being read

@@ -2,8 +2,10 @@
 --
 --   ARGV  mode: d decide, u undo, r renew
 --         how many limits; of each 8: algorithm's letter, numbers in short, 6 numbers
---         d: how many requests; of each, how many claims
---            of each claim 5: limit, kind, cost or increment, its ticks below a microsecond, more
+--         d: how many shapes of claims; of each 5: limit, kind, cost or increment, its ticks below
+--            a microsecond, whether it can never pass
+--            how many claims the requests have, "1,3,1"; empty: one each
+--            of each claim its shape, or "shape more", where more is a phase or a slot's id
 --            how many conversions; of each 3: claim, state expected, state to take for it
 --         u: how many; of each 9: limit, 8 numbers.   r: how many; of each 2: slot, time to live
 --   KEYS  one for each claim, or for each that is undone or renewed
@@ -20,9 +22,9 @@
 -- a + b < 2^53, floor(a / b) is exact: the quotient lies at least 1 / b below the next whole number
 -- k, and half the distance of doubles just below k is at most k * 2^-53 < 1 / b, so it is never
 -- rounded up to k. Then floor(a / b) * b <= a is exact too.
+local MODE = ARGV[1]
 local floor, format, match, sub = math.floor, string.format, string.match, string.sub
-local min, max = math.min, math.max
-local call, try = redis.call, redis.pcall
+local call = redis.call
 
 local LOOKED_NO_ROOM, LOOKED_ROOM, CHARGED, FORCED = 0, 1, 2, 3
 local BOUNDARIES = {}  -- thrown: the edges that were sent do not surround the time
@@ -37,12 +39,11 @@ if now < 0 or now > 946080000000000 then
   return redis.error_reply('CLOCK the time of the server is before 2025 or after 2054')
 end
 
--- %d would be cut to 32 bits where the server has such longs; tostring() rounds to 14 digits.
-local function text_of(number) return format('%.0f', number) end
-
 -- A time to live that covers `us`. One millisecond more, since the server may date what it keeps by
--- a reading of the clock that is older than `wall`, and is cut to milliseconds.
-local function milliseconds(us) return text_of(floor(us / 1000) + 2) end
+-- a reading of the clock that is older than `wall`, and is cut to milliseconds. (Numbers become text
+-- by %.0f everywhere: %d would be cut to 32 bits where the server has such longs, and tostring()
+-- rounds to 14 digits.)
+local function milliseconds(us) return format('%.0f', floor(us / 1000) + 2) end
 
 local function damaged() error('DAMAGED the state of a key is none of ours', 0) end
 
@@ -52,18 +53,7 @@ local function whole(text)
   return number
 end
 
--- Whether `cost` more units fit beside `used`.
-local function fits(limit, used, cost)
-  return cost == 0 or (cost <= limit and cost <= max(limit - used, 0))
-end
-
--- The units that a charge takes: all, or where there is no room as many as fit below `most`.
-local function units_of(room, used, cost, most)
-  return room and cost or min(cost, max(most - used, 0))
-end
-
--- What a list says of itself, whatever its numbers: "header;units that still count".
-local list_image
+local algorithm  -- of a letter, made once
 
 -- The state to take for another; none where nothing is owed.
 local function converted(conversion) return conversion[2] ~= '' and conversion[2] end
@@ -71,10 +61,10 @@ local function converted(conversion) return conversion[2] ~= '' and conversion[2
 -- A state that is one text. Returns it, or false when there is none; or nil and what is there, when
 -- that was written under other numbers.
 local function read_text(key, limit, conversion)
-  local value = try('GET', key)
+  local value = redis.pcall('GET', key)
   if type(value) == 'table' then
     if not match(value.err, 'WRONGTYPE') then error(value.err, 0) end
-    local image, header = list_image(key)
+    local image, header = algorithm('list').image(key)
     if conversion and header == conversion[1] then return converted(conversion) end
     return nil, image
   end
@@ -86,16 +76,17 @@ end
 
 -- `life` in microseconds; a negative one: at least so long, and as long as the key lives anyway.
 local function write_text(key, _, text, life)
-  local ttl = floor(max(life, -life) / 1000) + 2
-  if life < 0 then ttl = max(ttl, call('PTTL', key)) end
-  call('SET', key, text, 'PX', text_of(ttl))
+  local ttl = milliseconds(life < 0 and -life or life)
+  if life < 0 then ttl = format('%.0f', math.max(tonumber(ttl), call('PTTL', key))) end
+  call('SET', key, text, 'PX', ttl)
 end
 
--- For each algorithm, by its letter, a function that makes its functions; they are made in calls
--- that need them only, since making all would cost as much as a decision.
+-- Makes the functions of the algorithm of that letter. Not all are made in each call: that would take
+-- as long as a decision.
 --   read(key, limit, conversion) -> state; or nil, what is there
 --   decide(limit, state, cost, ticks, more, how) -> room, state after or nil, state as told, life
 --     how: 0 look, 1 charge if there is room, 2 charge whatever the room
 --   write(key, limit, state, life)
---   undo(key, limit, state, first): the arguments begin at ARGV[first]; -> state after or nil, life
-local make = {}
+--   undo(key, limit, state, first): the arguments begin at ARGV[first]
+--     -> state after and life, or true when it is written already; or nil
+local function build(letter)

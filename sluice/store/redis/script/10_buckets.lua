@@ -1,25 +1,12 @@
 -- Token bucket and leaky bucket: an instant in microseconds, and ticks below.
 -- limit: capacity or longest delay (us, ticks), ticks in a us, most debt (us, ticks).
 -- State: "us", or "us ticks undone-us undone-ticks".
-local function less(a, a_ticks, b, b_ticks) return a < b or (a == b and a_ticks < b_ticks) end
+if letter == 't' or letter == 'l' then
+  local is_queue = letter == 'l'
+  local self = {read = read_text, write = write_text}
 
-local function plus(a, a_ticks, b, b_ticks, in_us)
-  local us, ticks = a + b, a_ticks + b_ticks
-  if ticks >= in_us then return us + 1, ticks - in_us end
-  return us, ticks
-end
+  local function less(a, a_ticks, b, b_ticks) return a < b or (a == b and a_ticks < b_ticks) end
 
-local function minus(a, a_ticks, b, b_ticks, in_us)
-  local us, ticks = a - b, a_ticks - b_ticks
-  if ticks < 0 then return us - 1, ticks + in_us end
-  return us, ticks
-end
-
--- What was undone is counted modulo 2^50 us. Only differences matter, and one that is wrong after
--- the key began anew is nearly that large, which gives back less.
-local WRAP = 1125899906842624
-
-local function bucket(is_queue)
   local function parse(limit, text)
     if not text then return 0, 0, 0, 0 end
     local plain = match(text, '^%d+$', limit.at)
@@ -32,26 +19,24 @@ local function bucket(is_queue)
     return us, ticks, undone, undone_ticks
   end
 
-  local function text_under(limit, us, ticks, undone, undone_ticks)
-    if ticks + undone + undone_ticks == 0 then return limit.sig .. text_of(us) end
-    return limit.sig .. format('%.0f %.0f %.0f %.0f', us, ticks, undone, undone_ticks)
-  end
-
-  -- A receipt of a charge on this key counts what was undone since. It must not meet a key that began
-  -- anew, so a key on which something was undone lives as long as it would have without that.
-  local function life_of(us, undone, undone_ticks)
+  -- The text, and how long it lives. A receipt of a charge on this key counts what was undone since.
+  -- It must not meet a key that began anew, so a key on which something was undone lives as long as
+  -- it would have without that.
+  local function kept(limit, us, ticks, undone, undone_ticks)
+    if ticks + undone + undone_ticks == 0 then
+      return format('%s%.0f', limit.sig, us), us + 1 - now
+    end
     local life = us + 1 - now
-    return undone + undone_ticks > 0 and -life or life
+    return format('%s%.0f %.0f %.0f %.0f', limit.sig, us, ticks, undone, undone_ticks),
+           undone + undone_ticks > 0 and -life or life
   end
-
-  local self = {read = read_text, write = write_text}
 
   function self.decide(limit, text, cost, cost_ticks, never, how)
     local us, ticks, undone, undone_ticks = parse(limit, text)
     if us < now then us, ticks = now, 0 end
     if cost + cost_ticks == 0 then return true, nil, text end
-    local in_us = limit[3]
-    local after, after_ticks = plus(us, ticks, cost, cost_ticks, in_us)
+    local after, after_ticks = us + cost, ticks + cost_ticks
+    if after_ticks >= limit[3] then after, after_ticks = after + 1, after_ticks - limit[3] end
     local room
     if is_queue then
       room = not less(now + limit[1], limit[2], us, ticks)
@@ -65,9 +50,11 @@ local function bucket(is_queue)
       if less(most, most_ticks, after, after_ticks) then after, after_ticks = most, most_ticks end
       if not less(us, ticks, after, after_ticks) then return room, nil, text end
     end
-    return room, text_under(limit, after, after_ticks, undone, undone_ticks), text,
-           life_of(after, undone, undone_ticks)
+    local next_text, life = kept(limit, after, after_ticks, undone, undone_ticks)
+    return room, next_text, text, life
   end
+
+  if MODE ~= 'u' then return self end
 
   if is_queue then
     -- End of the queue right after the charge, and where it would end without what goes back.
@@ -78,10 +65,20 @@ local function bucket(is_queue)
       if us ~= tonumber(ARGV[first]) or ticks ~= tonumber(ARGV[first + 1]) then return nil end
       if till < now then till, till_ticks = now, 0 end
       if not less(till, till_ticks, us, ticks) then return nil end
-      return text_under(limit, till, till_ticks, undone, undone_ticks), till + 1 - now
+      return kept(limit, till, till_ticks, undone, undone_ticks)
     end
     return self
   end
+
+  local function minus(a, a_ticks, b, b_ticks, in_us)
+    local us, ticks = a - b, a_ticks - b_ticks
+    if ticks < 0 then return us - 1, ticks + in_us end
+    return us, ticks
+  end
+
+  -- What was undone is counted modulo 2^50 us. Only differences matter, and one that is wrong after
+  -- the key began anew is nearly that large, which gives back less.
+  local WRAP = 1125899906842624
 
   -- What the units are worth, TAT before the charge, when it was, undone before.
   function self.undo(_, limit, text, first)
@@ -103,12 +100,10 @@ local function bucket(is_queue)
     if less(owed, owed_ticks, back, back_ticks) then back, back_ticks = owed, owed_ticks end
     if not less(0, 0, back, back_ticks) then return nil end
     us, ticks = minus(us, ticks, back, back_ticks, in_us)
-    undone, undone_ticks = plus(undone, undone_ticks, back, back_ticks, in_us)
+    undone, undone_ticks = undone + back, undone_ticks + back_ticks
+    if undone_ticks >= in_us then undone, undone_ticks = undone + 1, undone_ticks - in_us end
     if undone >= WRAP then undone = undone - WRAP end
-    return text_under(limit, us, ticks, undone, undone_ticks), life_of(us, undone, undone_ticks)
+    return kept(limit, us, ticks, undone, undone_ticks)
   end
   return self
 end
-
-make.t = function() return bucket(false) end
-make.l = function() return bucket(true) end

@@ -1,6 +1,6 @@
 -- Sliding window counter. limit: units, most units, window, offset of the edges (us).
 -- State: "number previous current".
-make.c = function()
+if letter == 'c' then
   local LIMB = 67108864  -- 2^26
 
   -- a * b = high * 2^52 + middle * 2^26 + low, for a and b below 2^52: no product of two limbs

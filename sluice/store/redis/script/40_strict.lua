@@ -1,6 +1,6 @@
 -- Strict sub-window counter. limit: units, most units, length of a sub-window (us), how many.
 -- State: "number count count ...", the newest first, without the zeros at its end.
-make.s = function()
+if letter == 's' then
   -- Number of the newest sub-window held, the counts held, their sum.
   local function parse(limit, text)
     if not text then return 0, {}, 0 end

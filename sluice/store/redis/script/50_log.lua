@@ -1,65 +1,73 @@
 -- Sliding window log. limit: units, most units, how long an event counts, tick of its time (us).
 -- A list: first "latest sum" after the numbers in short, then the events, the oldest first, each
 -- "time", or "time:units" where it has not one unit. `sum` is of all that are in the list.
-local function event_of(word)
-  local at, units = match(word, '^(%d+):?(%d*)$')
-  if not at then damaged() end
-  return tonumber(at), units == '' and 1 or tonumber(units)
-end
-
--- Calls visit(time, units, index) for the events from `index` on, until it says true. `chunk` may
--- hold the first ones, as the list does from 0 on.
-local function walk(key, index, chunk, visit)
-  local first = 0
-  while true do
-    local word = chunk[index - first + 1]
-    if not word then
-      if #chunk < 64 then return end
-      first, chunk = index, call('LRANGE', key, index, index + 63)
-      word = chunk[1]
-      if not word then return end
-    end
-    local at, units = event_of(word)
-    if visit(at, units, index) then return end
-    index = index + 1
+if letter == 'list' then
+  local function event_of(word)
+    local at, units = match(word, '^(%d+):?(%d*)$')
+    if not at then damaged() end
+    return tonumber(at), units == '' and 1 or tonumber(units)
   end
-end
 
--- The log in the list `key`, whose first 64 elements are `chunk`; `length` says how long an event
--- counts.
-local function log_of(key, chunk, header, length)
-  local latest, sum = match(chunk[1], '^(%d+) (%d+)$', header)
-  if not latest then damaged() end
-  local log = {key = key, chunk = chunk, latest = whole(latest), sum = whole(sum),
-               live = 0, first = 1, newest = 0, any = #chunk > 1, exists = true, added = {}, more = 0}
-  log.over = log.latest + length <= now  -- then the list is not walked through
-  if log.over or not log.any then
-    log.any = false
+  -- Calls visit(time, units, index) for the events from `index` on, until it says true. `chunk` may
+  -- hold the first ones, as the list does from 0 on.
+  local function walk(key, index, chunk, visit)
+    local first = 0
+    while true do
+      local word = chunk[index - first + 1]
+      if not word then
+        if #chunk < 64 then return end
+        first, chunk = index, call('LRANGE', key, index, index + 63)
+        word = chunk[1]
+        if not word then return end
+      end
+      local at, units = event_of(word)
+      if visit(at, units, index) then return end
+      index = index + 1
+    end
+  end
+
+  -- The log in the list `key`, whose first 64 elements are `chunk`; `length` says how long an event
+  -- counts.
+  local function log_of(key, chunk, header, length)
+    local latest, sum = match(chunk[1], '^(%d+) (%d+)$', header)
+    if not latest then damaged() end
+    local log = {key = key, chunk = chunk, latest = whole(latest), sum = whole(sum),
+                 live = 0, first = 1, newest = 0, any = #chunk > 1, exists = true, added = {}, more = 0}
+    log.over = log.latest + length <= now  -- then the list is not walked through
+    if log.over or not log.any then
+      log.any = false
+      return log
+    end
+    log.live = log.sum
+    walk(key, 1, chunk, function(at, units, index)
+      if at + length > now then return true end
+      log.live, log.first = log.live - units, index + 1
+      return false
+    end)
+    if log.live > 0 then log.newest = event_of(call('LINDEX', key, -1)) end
     return log
   end
-  log.live = log.sum
-  walk(key, 1, chunk, function(at, units, index)
-    if at + length > now then return true end
-    log.live, log.first = log.live - units, index + 1
-    return false
-  end)
-  if log.live > 0 then log.newest = event_of(call('LINDEX', key, -1)) end
-  return log
+
+  local self = {event_of = event_of, walk = walk, log_of = log_of}
+
+  -- What a list says of itself, whatever its numbers, "header;units that still count", and the header.
+  function self.image(key)
+    local chunk = call('LRANGE', key, 0, 63)
+    local length = match(chunk[1], '^1g(%d+),%d+ %d+ %d+$')
+    if not length then return chunk[1] .. ';0', chunk[1] end
+    local header = #match(chunk[1], '^1g%d+,%d+ ') + 1
+    return chunk[1] .. ';' .. text_of(log_of(key, chunk, header, whole(length)).live), chunk[1]
+  end
+  return self
 end
 
-list_image = function(key)
-  local chunk = call('LRANGE', key, 0, 63)
-  local length = match(chunk[1], '^1g(%d+),%d+ %d+ %d+$')
-  if not length then return chunk[1] .. ';0', chunk[1] end
-  local header = #match(chunk[1], '^1g%d+,%d+ ') + 1
-  return chunk[1] .. ';' .. text_of(log_of(key, chunk, header, whole(length)).live), chunk[1]
-end
-
-make.g = function()
+if letter == 'g' then
+  local list = algorithm('list')
+  local event_of, walk, log_of = list.event_of, list.walk, list.log_of
   local self = {}
 
   function self.read(key, limit, conversion)
-    local chunk = try('LRANGE', key, 0, 63)
+    local chunk = redis.pcall('LRANGE', key, 0, 63)
     local there
     if chunk.err then
       if not match(chunk.err, 'WRONGTYPE') then error(chunk.err, 0) end
@@ -80,7 +88,7 @@ make.g = function()
       return log
     end
     if chunk.err then return nil, there end
-    if sub(there, 1, limit.at - 1) ~= limit.sig then return nil, (list_image(key)) end
+    if sub(there, 1, limit.at - 1) ~= limit.sig then return nil, (list.image(key)) end
     return log_of(key, chunk, limit.at, limit[3])
   end
 

@@ -1,7 +1,7 @@
 -- Concurrency. limit: slots, most slots, time to live (us; 0: none), how long a slot lives then.
 -- A sorted set by the slots' ends: "id", or "id:units" where it has not one; and first, with -1,
 -- "1n sum", the units of all that are in it.
-make.n = function()
+if letter == 'n' then
   local self = {}
 
   local function units_in(word)
@@ -61,7 +61,7 @@ make.n = function()
     return found
   end
 
-  function self.decide(limit, slots, cost, id, _, how)
+  function self.decide(limit, slots, cost, _, id, how)
     local base = slots and slots.live + slots.more or 0
     local room = fits(limit[1], base, cost)
     local ends = now + (limit[3] > 0 and limit[3] or limit[4])

@@ -1,19 +1,14 @@
-local made = {}
-local function algorithm(letter)
-  if not made[letter] then made[letter] = make[letter]() end
-  return made[letter]
+error('USAGE an algorithm that this script does not know', 0)
 end
 
-local function read_limits(first, count)
-  local limits = {}
-  for i = 1, count do
-    local limit = {algorithm = algorithm(ARGV[first]), sig = ARGV[first + 1],
-                   at = #ARGV[first + 1] + 1}
-    for n = 1, 6 do limit[n] = tonumber(ARGV[first + 1 + n]) end
-    limits[i] = limit
-    first = first + 8
+local made = {}
+algorithm = function(letter)
+  local known = made[letter]
+  if not known then
+    known = build(letter)
+    made[letter] = known
   end
-  return limits, first
+  return known
 end
 
 -- What went wrong for one request, as its answer.
@@ -23,169 +18,198 @@ local function trouble(what)
   return {4, tostring(what)}
 end
 
-local limits, at = read_limits(3, tonumber(ARGV[2]))
+local limits, at = {}, 3
+for i = 1, tonumber(ARGV[2]) do
+  local sig = ARGV[at + 1]
+  limits[i] = {tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]),
+               tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6]), tonumber(ARGV[at + 7]),
+               algorithm = algorithm(ARGV[at]), sig = sig, at = #sig + 1}
+  at = at + 8
+end
+
 local answers = {wall}
 
-if ARGV[1] == 'u' then
-  local count = tonumber(ARGV[at])
+if MODE == 'u' then
   local function undo(index, first)
     local limit, key = limits[tonumber(ARGV[first])], KEYS[index]
     local state, other = limit.algorithm.read(key, limit)
     if other or not state then return {0} end
     local after, life = limit.algorithm.undo(key, limit, state, first + 1)
     if not after then return {0} end
-    if limit.algorithm.write and after ~= true then limit.algorithm.write(key, limit, after, life) end
+    if after ~= true then limit.algorithm.write(key, limit, after, life) end
     return {1}
   end
-  for i = 1, count do
+  for i = 1, tonumber(ARGV[at]) do
     local done, answer = pcall(undo, i, at + 1 + (i - 1) * 9)
-    answers[#answers + 1] = done and answer or trouble(answer)
+    answers[i + 1] = done and answer or trouble(answer)
   end
   return answers
 end
 
-if ARGV[1] == 'r' then
+if MODE == 'r' then
   for i = 1, tonumber(ARGV[at]) do
     local first = at + 1 + (i - 1) * 3
     local done, answer = pcall(algorithm('n').renew, KEYS[i], ARGV[first],
                                tonumber(ARGV[first + 1]), tonumber(ARGV[first + 2]))
-    answers[#answers + 1] = done and {answer} or trouble(answer)
+    answers[i + 1] = done and {answer} or trouble(answer)
   end
   return answers
 end
 
-local groups = tonumber(ARGV[at])
-local sizes = at
-local claims = sizes + groups + 1  -- of the first claim
-local conversions = {}
-
-local function claim_at(index)
-  local first = claims + (index - 1) * 5
-  local limit = limits[tonumber(ARGV[first])]
-  -- Where the ticks of an increment stand, a slot has its id, which is a text.
-  return {key = KEYS[index], limit = limit, kind = ARGV[first + 1], cost = tonumber(ARGV[first + 2]),
-          ticks = ARGV[first + 3], more = tonumber(ARGV[first + 4])}
+-- By the word that claims have for them: limit, kind, cost, ticks, more. (Tables with names would be
+-- four times as large, and to make them the most of a small call's time.)
+local shapes = {}
+for i = 1, tonumber(ARGV[at]) do
+  shapes[tostring(i)] = {limits[tonumber(ARGV[at + 1])], ARGV[at + 2], tonumber(ARGV[at + 3]),
+                         tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])}
+  at = at + 5
 end
+local sizes, claims = ARGV[at + 1], at + 1  -- the first claim is ARGV[claims + 1]
 
-local BINDS = {b = true, B = true, l = true}
-local CHARGES = {b = true, B = true}
-local ALWAYS = {B = true, S = true, f = true}
-
-local function decide(claim, state, how)
-  local limit = claim.limit
-  return limit.algorithm.decide(limit, state, claim.cost, claim.ticks, claim.more, how)
-end
-
--- The states of a request's claims by key, or the answer that some have other numbers.
-local function read_states(asked, first)
-  local states, under, others = {}, {}, nil
-  for i, claim in ipairs(asked) do
-    if under[claim.key] and under[claim.key] ~= claim.limit then
-      error('USAGE one key under two limits in a request', 0)
-    elseif not under[claim.key] then
-      under[claim.key] = claim.limit
-      local state, other = claim.limit.algorithm.read(claim.key, claim.limit,
-                                                      conversions[first + i - 1])
-      if other then
-        others = others or {2}
-        others[#others + 1] = i
-        others[#others + 1] = other
-      end
-      states[claim.key] = state
-    end
-  end
-  return states, others
-end
-
--- Charges every binding claim, or none: then it names the first that no longer had room, since
--- another claim of the request has the same key.
-local function charge_binding(asked, states, answer, lives, changed)
-  local after, charged = {}, {}
-  for i, claim in ipairs(asked) do
-    if CHARGES[claim.kind] then
-      local state = after[claim.key]
-      if state == nil then state = states[claim.key] end
-      local room, next_state, told, life = decide(claim, state, 1)
-      if not room then
-        answer[2 * i], answer[2 * i + 1] = LOOKED_NO_ROOM, told or ''
-        return false
-      end
-      charged[i] = {next_state and CHARGED or LOOKED_ROOM, told or ''}
-      if next_state then after[claim.key], lives[claim.key] = next_state, life end
-    end
-  end
-  for i, done in pairs(charged) do answer[2 * i], answer[2 * i + 1] = done[1], done[2] end
-  for key, state in pairs(after) do states[key], changed[key] = state, true end
-  return true
-end
-
--- What is charged though it does not bind, or though the request is denied.
-local function charge_others(asked, states, answer, lives, changed, allowed)
-  for i, claim in ipairs(asked) do
-    local always = ALWAYS[claim.kind] and answer[2 * i] ~= CHARGED
-    if always or (claim.kind == 's' and allowed) then
-      local room, next_state, told, life = decide(claim, states[claim.key], 1)
-      local what = next_state and CHARGED or (room and LOOKED_ROOM or LOOKED_NO_ROOM)
-      if always and not room then
-        room, next_state, told, life = decide(claim, states[claim.key], 2)
-        what = FORCED
-      end
-      answer[2 * i], answer[2 * i + 1] = what, told or ''
-      if next_state then
-        states[claim.key], lives[claim.key], changed[claim.key] = next_state, life, true
-      end
-    end
-  end
-end
-
-local function write_all(asked, states, lives, changed)
-  for _, claim in ipairs(asked) do
-    local key = claim.key
-    if changed[key] then
-      claim.limit.algorithm.write(key, claim.limit, states[key], lives[key])
-      changed[key] = nil
-    end
-  end
-end
-
-local function decide_group(first, count)
-  local asked = {}
-  for i = 1, count do asked[i] = claim_at(first + i - 1) end
-  local states, others = read_states(asked, first)
-  if others then return others end
-  local lives, changed = {}, {}
-  if count == 1 and asked[1].kind == 'b' then
-    local claim = asked[1]
-    local room, after, told, life = decide(claim, states[claim.key], 1)
-    if after then claim.limit.algorithm.write(claim.key, claim.limit, after, life) end
-    return {room and 1 or 0, after and CHARGED or (room and LOOKED_ROOM or LOOKED_NO_ROOM),
-            told or ''}
-  end
-  local answer, allowed = {0}, true
-  for i, claim in ipairs(asked) do
-    local room, _, told = decide(claim, states[claim.key], 0)
-    answer[2 * i], answer[2 * i + 1] = room and LOOKED_ROOM or LOOKED_NO_ROOM, told or ''
-    if not room and BINDS[claim.kind] then allowed = false end
-  end
-  allowed = allowed and charge_binding(asked, states, answer, lives, changed)
-  charge_others(asked, states, answer, lives, changed, allowed)
-  write_all(asked, states, lives, changed)
-  answer[1] = allowed and 1 or 0
-  return answer
-end
-
-local total = 0
-for i = 1, groups do total = total + ARGV[sizes + i] end
-local after_claims = claims + total * 5
-for i = 1, tonumber(ARGV[after_claims]) do
-  local first = after_claims + 1 + (i - 1) * 3
+local conversions
+for i = 1, tonumber(ARGV[claims + #KEYS + 1]) do
+  local first = claims + #KEYS + 2 + (i - 1) * 3
+  conversions = conversions or {}
   conversions[tonumber(ARGV[first])] = {ARGV[first + 1], ARGV[first + 2]}
 end
 
+local function shape_of(word)
+  local shape = shapes[word]
+  if shape then return shape, shape[5] end
+  local number, more = match(word, '^(%d+) (.*)$')
+  return shapes[number], more
+end
+
+-- All that a request of one binding claim needs.
+local function decide_one(index)
+  local shape, more = shape_of(ARGV[claims + index])
+  local limit, key = shape[1], KEYS[index]
+  local algorithm = limit.algorithm
+  local state, other = algorithm.read(key, limit, conversions and conversions[index])
+  if other then return {2, 1, other} end
+  local room, after, told, life = algorithm.decide(limit, state, shape[3], shape[4], more, 1)
+  if after then
+    algorithm.write(key, limit, after, life)
+    return {1, CHARGED, told or ''}
+  end
+  if room then return {1, LOOKED_ROOM, told or ''} end
+  return {0, LOOKED_NO_ROOM, told or ''}
+end
+
+-- Made where there are other requests.
+local function make_decide_group()
+  local BINDS = {b = true, B = true, l = true}
+  local CHARGES = {b = true, B = true}
+  local ALWAYS = {B = true, S = true, f = true}
+
+  local function decide(claim, state, how)
+    local shape = claim.shape
+    return shape[1].algorithm.decide(shape[1], state, shape[3], shape[4], claim.more, how)
+  end
+
+  -- The states of a request's claims by key, or the answer that some have other numbers.
+  local function read_states(asked, first)
+    local states, under, others = {}, {}, nil
+    for i, claim in ipairs(asked) do
+      local key, limit = claim.key, claim.shape[1]
+      if under[key] and under[key] ~= limit then
+        error('USAGE one key under two limits in a request', 0)
+      elseif not under[key] then
+        under[key] = limit
+        local state, other = limit.algorithm.read(key, limit,
+                                                   conversions and conversions[first + i - 1])
+        if other then
+          others = others or {2}
+          others[#others + 1] = i
+          others[#others + 1] = other
+        end
+        states[key] = state
+      end
+    end
+    return states, others
+  end
+
+  -- Charges every binding claim, or none: then it tells the first that no longer had room, since
+  -- another claim of the request has the same key.
+  local function charge_binding(asked, states, answer, lives, changed)
+    local after, charged = {}, {}
+    for i, claim in ipairs(asked) do
+      if CHARGES[claim.shape[2]] then
+        local state = after[claim.key]
+        if state == nil then state = states[claim.key] end
+        local room, next_state, told, life = decide(claim, state, 1)
+        if not room then
+          answer[2 * i], answer[2 * i + 1] = LOOKED_NO_ROOM, told or ''
+          return false
+        end
+        charged[i] = {next_state and CHARGED or LOOKED_ROOM, told or ''}
+        if next_state then after[claim.key], lives[claim.key] = next_state, life end
+      end
+    end
+    for i, done in pairs(charged) do answer[2 * i], answer[2 * i + 1] = done[1], done[2] end
+    for key, state in pairs(after) do states[key], changed[key] = state, true end
+    return true
+  end
+
+  -- What is charged though it does not bind, or though the request is denied.
+  local function charge_others(asked, states, answer, lives, changed, allowed)
+    for i, claim in ipairs(asked) do
+      local always = ALWAYS[claim.shape[2]] and answer[2 * i] ~= CHARGED
+      if always or (claim.shape[2] == 's' and allowed) then
+        local room, next_state, told, life = decide(claim, states[claim.key], 1)
+        local what = next_state and CHARGED or (room and LOOKED_ROOM or LOOKED_NO_ROOM)
+        if always and not room then
+          room, next_state, told, life = decide(claim, states[claim.key], 2)
+          what = FORCED
+        end
+        answer[2 * i], answer[2 * i + 1] = what, told or ''
+        if next_state then
+          states[claim.key], lives[claim.key], changed[claim.key] = next_state, life, true
+        end
+      end
+    end
+  end
+
+  return function(first, count)
+    local asked = {}
+    for i = 1, count do
+      local shape, more = shape_of(ARGV[claims + first + i - 1])
+      asked[i] = {key = KEYS[first + i - 1], shape = shape, more = more}
+    end
+    local states, others = read_states(asked, first)
+    if others then return others end
+    local lives, changed, answer, allowed = {}, {}, {0}, true
+    for i, claim in ipairs(asked) do
+      local room, _, told = decide(claim, states[claim.key], 0)
+      answer[2 * i], answer[2 * i + 1] = room and LOOKED_ROOM or LOOKED_NO_ROOM, told or ''
+      if not room and BINDS[claim.shape[2]] then allowed = false end
+    end
+    allowed = allowed and charge_binding(asked, states, answer, lives, changed)
+    charge_others(asked, states, answer, lives, changed, allowed)
+    for _, claim in ipairs(asked) do
+      local key, limit = claim.key, claim.shape[1]
+      if changed[key] then
+        limit.algorithm.write(key, limit, states[key], lives[key])
+        changed[key] = nil
+      end
+    end
+    answer[1] = allowed and 1 or 0
+    return answer
+  end
+end
+
+local decide_group
+local next_size = sizes ~= '' and string.gmatch(sizes, '%d+')
 local first = 1
-for i = 1, groups do
-  local count = tonumber(ARGV[sizes + i])
-  local done, answer = pcall(decide_group, first, count)
+while first <= #KEYS do
+  local count = next_size and tonumber(next_size()) or 1
+  local done, answer
+  if count == 1 and shape_of(ARGV[claims + first])[2] == 'b' then
+    done, answer = pcall(decide_one, first)
+  else
+    decide_group = decide_group or make_decide_group()
+    done, answer = pcall(decide_group, first, count)
+  end
   answers[#answers + 1] = done and answer or trouble(answer)
   first = first + count
 end

@@ -35,6 +35,15 @@ class ScriptServer {
   // One turn; what was sent is in sent().
   [[nodiscard]] absl::Status DecideOnce(std::span<RemoteGroup> groups);
 
+  // Apart, for many calls on their way at once.
+  void Append(std::span<const RemoteGroup> groups, std::string* bytes) {
+    call_.AppendDecide(sha_, groups, own_clock, bytes);
+  }
+  void SendAll(std::string_view bytes) { connection_.Send(bytes); }
+  [[nodiscard]] absl::Status Read(std::span<RemoteGroup> groups) {
+    return call_.ReadDecide(connection_.Read(), groups, own_clock);
+  }
+
   net::RedisReply Ask(std::initializer_list<std::string_view> words);
   void LoadScript();
 

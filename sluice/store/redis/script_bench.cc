@@ -1,0 +1,115 @@
+// Decisions a second of one redis-server, one and 32 requests a call, sixteen calls on their way,
+// on 10,000 keys; with the server's CPU time for each decision and a key's bytes, for each
+// algorithm. In each, `allowed` is the share of requests that were.
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "sluice/store/redis/key_name.h"
+#include "sluice/store/redis/testing/script_server.h"
+
+namespace sluice::redis {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kKeys = 10'000;
+constexpr std::size_t kCalls = 16;  // on their way
+
+double CpuSeconds(testing::ScriptServer& server) {
+  const std::string info(server.Ask({"INFO", "cpu"}).text());
+  double seconds = 0;
+  for (const std::string_view name : {"used_cpu_sys:", "used_cpu_user:"}) {
+    seconds += std::atof(info.c_str() + info.find(name) + name.size());
+  }
+  return seconds;
+}
+
+Limit LimitNamed(std::int64_t which) {
+  switch (which) {
+    case 0:
+      return *token_bucket::MakeLimit({1000, 1s}, 1000);
+    case 1:
+      return *leaky_bucket::MakeLimit({1000, 1s}, 1000, 10s);
+    case 2:
+      return *fixed_window::MakeLimit(100'000, 1min);
+    case 3:
+      return *sliding_window_counter::MakeLimit(100'000, 1min);
+    case 4:
+      return *sliding_window_strict::MakeLimit(100'000, 1min, 16);
+    case 5:
+      return *sliding_window_log::MakeLimit(100, 1min, false);
+    case 6:
+      return *calendar::MakeLimit(100'000, calendar::Period::kDay, "UTC");
+    case 7:
+      return *concurrency::MakeLimit(10, 30s);
+    default:
+      return *token_bucket::MakeLimit({1, 24h}, 1);  // denies nearly all
+  }
+}
+
+void Decide(benchmark::State& state) {
+  const std::int64_t which = state.range(0);
+  const auto groups_a_call = static_cast<std::size_t>(state.range(1));
+  testing::ScriptServer server(testing::Clock::kServer);
+  const ScriptLimit limit = *ScriptLimit::Make(LimitNamed(which));
+  state.SetLabel(which > 7 ? "denied" : std::string(AlgorithmName(limit.limit())));
+
+  std::vector<std::string> keys(kKeys);
+  for (std::size_t i = 0; i < kKeys; ++i) {
+    const std::string identity = absl::StrCat("client-", i);
+    const auto size = static_cast<std::uint32_t>(identity.size());
+    std::string bytes = "3:api";
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof size).append(identity);
+    (void)AppendKeyName({}, KeyKind::kCounter, bytes, &keys[i]);
+  }
+  server.own_clock = NowOf(1'781'000'000'000'000);
+  {  // Learns the server's time.
+    RemoteClaim claim{.key = keys[0], .limit = &limit};
+    RemoteGroup group{.claims = {&claim, 1}};
+    server.Decide({&group, 1});
+  }
+  std::vector<RemoteClaim> claims(groups_a_call, RemoteClaim{.limit = &limit});
+  std::vector<RemoteGroup> groups;
+  for (RemoteClaim& claim : claims) groups.push_back({.claims = {&claim, 1}});
+  std::size_t next = 0;
+  std::size_t decisions = 0;
+  std::size_t allowed = 0;
+  const double before = CpuSeconds(server);
+  for (auto _ : state) {
+    std::string bytes;
+    for (std::size_t i = 0; i < kCalls; ++i) {
+      for (RemoteClaim& claim : claims) {
+        claim.key = keys[next++ * 7919 % kKeys];
+        claim.slot = next;
+      }
+      server.Append(groups, &bytes);
+    }
+    server.SendAll(bytes);
+    for (std::size_t i = 0; i < kCalls; ++i) {
+      if (!server.Read(groups).ok()) state.SkipWithError("no answer");
+      for (const RemoteGroup& group : groups) allowed += group.allowed ? 1 : 0;
+    }
+    decisions += kCalls * groups_a_call;
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(decisions));
+  state.counters["server_us"] =
+      (CpuSeconds(server) - before) * 1e6 / static_cast<double>(decisions);
+  state.counters["allowed"] = static_cast<double>(allowed) / static_cast<double>(decisions);
+  state.counters["key_bytes"] =
+      static_cast<double>(server.Ask({"MEMORY", "USAGE", keys[7919 % kKeys]}).integer());
+}
+BENCHMARK(Decide)
+    ->ArgsProduct({benchmark::CreateDenseRange(0, 8, 1), {1, 32}})
+    ->ArgNames({"limit", "groups"})
+    ->UseRealTime()
+    ->MinTime(0.7);
+
+}  // namespace
+}  // namespace sluice::redis
+
+BENCHMARK_MAIN();
