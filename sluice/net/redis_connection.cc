@@ -47,6 +47,7 @@ class RedisConnection::Core : public std::enable_shared_from_this<Core> {
   void Begin();
   void Close();
   absl::Status Send(std::string_view command, Time deadline, Done done, std::uint32_t replies);
+  void Renew(std::string_view why);
 
   [[nodiscard]] RedisState state() const { return state_; }
   [[nodiscard]] const absl::Status& error() const { return error_; }
@@ -203,6 +204,13 @@ absl::Status RedisConnection::Core::Send(std::string_view command, Time deadline
   return absl::OkStatus();
 }
 
+void RedisConnection::Core::Renew(std::string_view why) {
+  if (state_ != RedisState::kReady || closed_) return;
+  loop_.Post([self = shared_from_this(), link = link_, text = std::string(why)] {
+    if (link == self->link_) self->Lose(absl::UnavailableError(text));
+  });
+}
+
 // Once a turn of the loop: what is sent until then leaves together.
 void RedisConnection::Core::PostWrite() {
   if (writing_ || !queue_.has_unsent()) return;
@@ -270,6 +278,8 @@ absl::Status RedisConnection::Send(std::string_view command, Time deadline, Done
                                    std::uint32_t replies) {
   return core_->Send(command, deadline, std::move(done), replies);
 }
+
+void RedisConnection::Renew(std::string_view why) { core_->Renew(why); }
 
 RedisState RedisConnection::state() const { return core_->state(); }
 const absl::Status& RedisConnection::error() const { return core_->error(); }

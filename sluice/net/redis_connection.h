@@ -111,6 +111,12 @@ class RedisConnection {
   [[nodiscard]] absl::Status Send(std::string_view command, Time deadline, Done done,
                                   std::uint32_t replies = 1);
 
+  // Gives up the connection, soon, as if it had been lost: the server at its end is not the one any
+  // more that it should be, such as a primary that became a replica (READONLY), while the address
+  // may have another by now. `why` is for error(). Nothing happens when it is not ready, or lost
+  // before that. From any callback, too.
+  void Renew(std::string_view why);
+
   [[nodiscard]] RedisState state() const;
   // Why it was not ready the last time; OK if it always was.
   [[nodiscard]] const absl::Status& error() const;

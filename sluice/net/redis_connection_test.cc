@@ -462,6 +462,31 @@ TEST_F(RedisConnectionTest, WhoIsToldMaySendMore) {
   EXPECT_EQ(redis_->Answers(1), (Lines{"!UNAVAILABLE"}));
 }
 
+TEST_F(RedisConnectionTest, IsRenewedOnceForAllThatSayItIsWrong) {
+  RedisConnectionOptions options = Options();
+  options.jitter = Recorder();
+  Start(options);
+  Greet();
+  redis_->OnLoop([&](RedisConnection* redis) {
+    for (int i = 0; i < 3; ++i) {
+      const absl::Status sent = redis->Send(Bytes({"SET"}), SteadyNow() + 20s, [redis](auto reply) {
+        if (reply.ok() && reply->is_error()) redis->Renew("READONLY a replica");
+      });
+      EXPECT_TRUE(sent.ok());
+    }
+  });
+  redis_->Send({{"SET"}});
+  ExpectCommands({{"SET"}, {"SET"}, {"SET"}, {"SET"}});
+  server_->Send("-READONLY a\r\n-READONLY b\r\n-READONLY c\r\n");
+  EXPECT_EQ(redis_->Answers(1), (Lines{"UNAVAILABLE"}));
+  EXPECT_TRUE(server_->Ended());
+  EXPECT_THAT(redis_->Error(), HasSubstr("READONLY a replica"));
+  Greet();
+  EXPECT_EQ(drawn_.size(), 1u);
+  redis_->Send({{"4"}});
+  ExpectCommands({{"4"}});
+}
+
 TEST_F(RedisConnectionTest, MayBeDestroyedBeforeItIsReady) {
   Start();
   redis_->Send({{"1"}});
