@@ -52,6 +52,7 @@ void Http1Session::Drain() {
 
 Task<bool> Http1Session::NextRequest() {
   stream_.EndHead();
+  at_hand_.GiveBack();
   // What a long body made of the buffer is not kept by a connection that waits.
   stream_.buffer().Shrink(Http1Stream::kFirstBytes);
   idle_ = true;
@@ -65,25 +66,28 @@ Task<bool> Http1Session::NextRequest() {
     if (slow) co_await Refuse({408, "the head of the request took too long"});
     co_return false;
   }
+  at_hand_.Take();
   HeadProblem problem = stream_.problem();
-  if (problem.ok()) problem = ParseRequestHead(stream_.head_bytes(), &head_);
+  if (problem.ok()) problem = ParseRequestHead(stream_.head_bytes(), &at_hand_->head);
   if (!problem.ok()) {
     co_await Refuse(problem);
     co_return false;
   }
   stream_.Clear();
-  to_head_ = head_.method == "HEAD";
-  stream_.StartBody(head_.framing);
+  to_head_ = head().method == "HEAD";
+  stream_.StartBody(head().framing);
   co_return true;
 }
 
 Task<void> Http1Session::Refuse(const HeadProblem& problem) {
   Answer answer = ProblemAnswer(problem.status, problem.reason);
   AppendRefusalFields(&answer.more_fields);
-  out_.clear();
-  AppendAnswer(answer, /*keep_alive=*/false, /*without_body=*/false, &out_);
+  if (!at_hand_.held()) at_hand_.Take();
+  std::string& out = at_hand_->out;
+  out.clear();
+  AppendAnswer(answer, /*keep_alive=*/false, /*without_body=*/false, &out);
   stream_.Set(limits_->write_time);
-  const bool sent = co_await stream_.Write(out_);
+  const bool sent = co_await stream_.Write(out);
   OnRefused(answer);
   if (sent) co_await stream_.CloseGently(limits_->close_time);
 }
@@ -97,14 +101,15 @@ Task<bool> Http1Session::SendContinue() {
 
 Task<bool> Http1Session::Send(const Answer& answer) {
   // A client that waits for 100 will send no body, or send it unasked: nobody can tell which.
-  const bool body_unclear = head_.expect_continue && !stream_.body().done();
+  const bool body_unclear = head().expect_continue && !stream_.body().done();
   const bool body_long = stream_.body().remaining() > limits_->skipped_body_bytes;
-  const bool keep_alive = !answer.close && head_.keep_alive && !LastAnswer() && !body_unclear &&
+  const bool keep_alive = !answer.close && head().keep_alive && !LastAnswer() && !body_unclear &&
                           !body_long && !stream_.body().bad() && !stream_.timed_out();
-  out_.clear();
-  AppendAnswer(answer, keep_alive, to_head_, &out_);
+  std::string& out = at_hand_->out;
+  out.clear();
+  AppendAnswer(answer, keep_alive, to_head_, &out);
   stream_.Set(limits_->write_time);
-  const bool sent = co_await stream_.Write(out_);
+  const bool sent = co_await stream_.Write(out);
   if (!sent) co_return false;
   stream_.Clear();
   if (!keep_alive) co_return false;

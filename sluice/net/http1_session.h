@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 
+#include "sluice/base/spare.h"
 #include "sluice/net/http1_answer.h"
 #include "sluice/net/http1_stream.h"
 #include "sluice/net/tcp_server.h"
@@ -68,7 +69,7 @@ class Http1Session : public Session {
 
   [[nodiscard]] EventLoop& loop() { return stream_.loop(); }
   [[nodiscard]] Http1Stream& stream() { return stream_; }
-  [[nodiscard]] const RequestHead& head() const { return head_; }
+  [[nodiscard]] const RequestHead& head() const { return at_hand_->head; }
   // The method is HEAD. Unlike head()'s views this lasts until the request is answered.
   [[nodiscard]] bool to_head() const { return to_head_; }
   [[nodiscard]] const Http1Limits& limits() const { return *limits_; }
@@ -80,6 +81,11 @@ class Http1Session : public Session {
   [[nodiscard]] virtual bool LastAnswer() const { return draining_; }
 
  private:
+  struct AtHand {
+    RequestHead head;
+    std::string out;  // an answer of the server's own
+  };
+
   Task<bool> Secure();
   Task<bool> NextRequest();
   Task<void> Refuse(const HeadProblem& problem);
@@ -88,8 +94,7 @@ class Http1Session : public Session {
   std::shared_ptr<const TlsServerContext> tls_;  // until the handshake is done
   Http1Stream stream_;
   tcp::endpoint peer_;
-  RequestHead head_;
-  std::string out_;  // reused from answer to answer
+  Spare<AtHand> at_hand_;  // from the end of a head to the wait for the next
   bool to_head_ = false;
   bool idle_ = true;
   bool draining_ = false;

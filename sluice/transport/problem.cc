@@ -86,8 +86,8 @@ void TellLimit(const Limit& limit, const Sentence& sentence) {
   sentence.Say(" s");
 }
 
-void TellOfLimited(const Outcome& outcome, const RuleResult& shown, const Sentence& sentence) {
-  const Claim* claim = outcome.ClaimOf(shown);
+// All that does not change from one denial by this limit to the next.
+void TellOfRule(const RuleResult& shown, const Claim* claim, const Sentence& sentence) {
   if (shown.rule->hide) {
     sentence.Say("Too many requests.");
   } else {
@@ -100,9 +100,15 @@ void TellOfLimited(const Outcome& outcome, const RuleResult& shown, const Senten
     }
     sentence.Say(".");
   }
+}
+
+constexpr std::string_view kBeforeWait = " Try again in ";
+
+void TellOfLimited(const Outcome& outcome, const RuleResult& shown, const Sentence& sentence) {
+  TellOfRule(shown, outcome.ClaimOf(shown), sentence);
   const std::optional<std::uint64_t> seconds = RetryAfterSeconds(outcome);
   if (!seconds) return sentence.Say(" Try again when one of yours has ended.");
-  sentence.Say(" Try again in ");
+  sentence.Say(kBeforeWait);
   sentence.Number(*seconds);
   sentence.Say(" s.");
 }
@@ -157,6 +163,28 @@ void AppendViolatedPolicies(const Outcome& outcome, std::string* out) {
   if (!first) out->append("]"sv);
 }
 
+// Up to the sentence, if there is one.
+void AppendBeginning(Answer answer, bool sentence, BodyForm form, std::string* out) {
+  const Kind kind = KindOf(answer);
+  const bool problem = form == BodyForm::kProblem;
+  out->append(problem ? kind.problem : kind.plain);
+  if (sentence) out->append(problem ? R"(,"detail":")"sv : R"(,"message":")"sv);
+}
+
+// From the end of the sentence.
+void AppendRest(const Outcome& outcome, BodyForm form, std::string* out) {
+  const bool problem = form == BodyForm::kProblem;
+  const RuleResult* shown = outcome.decisive_result();
+  if (shown != nullptr) out->push_back('"');
+  if (!problem && shown != nullptr && !shown->rule->hide) {
+    out->append(R"(,"rule":)"sv);
+    net::AppendJsonString(shown->rule->name, out);
+  }
+  AppendNumbers(outcome, out);
+  if (problem) AppendViolatedPolicies(outcome, out);
+  out->append("}\n"sv);
+}
+
 }  // namespace
 
 std::string_view ContentTypeOf(BodyForm form) {
@@ -166,22 +194,40 @@ std::string_view ContentTypeOf(BodyForm form) {
 int DenialStatus(const Outcome& outcome) { return KindOf(outcome.answer).status; }
 
 void AppendDenialBody(const Outcome& outcome, BodyForm form, std::string* out) {
-  const bool problem = form == BodyForm::kProblem;
-  const Kind kind = KindOf(outcome.answer);
   const RuleResult* shown = outcome.decisive_result();
-  out->append(problem ? kind.problem : kind.plain);
-  if (shown != nullptr) {
-    out->append(problem ? R"(,"detail":")" : R"(,"message":")");
-    TellOfDenial(outcome, *shown, {.out = out, .in_json = true});
-    out->push_back('"');
+  AppendBeginning(outcome.answer, shown != nullptr, form, out);
+  if (shown != nullptr) TellOfDenial(outcome, *shown, {.out = out, .in_json = true});
+  AppendRest(outcome, form, out);
+}
+
+// A flood is denied by one rule, with nothing new to say but the wait.
+void DenialBodies::Append(const Outcome& outcome, std::string* out) {
+  const RuleResult* shown = outcome.decisive_result();
+  const std::optional<std::uint64_t> seconds = RetryAfterSeconds(outcome);
+  if (shown == nullptr || shown->claim < 0 || !seconds || !shown->rule->message.empty()) {
+    return AppendDenialBody(outcome, form_, out);
   }
-  if (!problem && shown != nullptr && !shown->rule->hide) {
-    out->append(R"(,"rule":)"sv);
-    net::AppendJsonString(shown->rule->name, out);
+  out->append(UpToWait(outcome, *shown));
+  net::AppendNumber(*seconds, out);
+  out->append(" s."sv);
+  AppendRest(outcome, form_, out);
+}
+
+const std::string& DenialBodies::UpToWait(const Outcome& outcome, const RuleResult& shown) {
+  if (outcome.rules != rules_) {
+    rules_ = outcome.rules;
+    texts_.clear();
+    texts_.resize(rules_->rules().rules().size());
   }
-  AppendNumbers(outcome, out);
-  if (problem) AppendViolatedPolicies(outcome, out);
-  out->append("}\n"sv);
+  std::vector<std::string>& of_rule = texts_[shown.rule_index];
+  of_rule.resize(shown.rule->limits.size());
+  std::string& text = of_rule[shown.limit_index];
+  if (text.empty()) {
+    AppendBeginning(outcome.answer, /*sentence=*/true, form_, &text);
+    TellOfRule(shown, outcome.ClaimOf(shown), {.out = &text, .in_json = true});
+    text.append(kBeforeWait);
+  }
+  return text;
 }
 
 void AppendDenialText(const Outcome& outcome, std::string* out) {

@@ -26,8 +26,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sluice/limiter/outcome.h"
 
@@ -42,6 +44,23 @@ enum class BodyForm : std::uint8_t { kProblem, kJson };
 
 // Appends the body for such an outcome. Names, messages and labels may hold any bytes.
 void AppendDenialBody(const Outcome& outcome, BodyForm form, std::string* out);
+
+// The same for one thread that denies many: what does not change from one denial by a limit to the
+// next is written once for each generation of the rules.
+class DenialBodies {
+ public:
+  explicit DenialBodies(BodyForm form) : form_(form) {}
+
+  // As AppendDenialBody(). The outcome is a limiter's own: it knows its rules.
+  void Append(const Outcome& outcome, std::string* out);
+
+ private:
+  const std::string& UpToWait(const Outcome& outcome, const RuleResult& shown);
+
+  const BodyForm form_;
+  std::shared_ptr<const ActiveRules> rules_;     // of these are the texts
+  std::vector<std::vector<std::string>> texts_;  // of each rule, of each of its limits
+};
 
 // Appends its sentence alone, as plain text: for forms that have no room for more.
 void AppendDenialText(const Outcome& outcome, std::string* out);

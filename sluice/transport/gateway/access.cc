@@ -36,9 +36,9 @@ std::string_view ResultOf(RequestEnd end) {
 
 // What the rules take for the client, as text.
 std::string_view GatewaySession::ClientText() {
-  if (!hop_.trusted) return peer_text_;
+  if (!request_->hop.trusted) return peer_text_;
   const ClientAddressOptions& options = parts_.limiter.rules()->rules().options().client_address;
-  const IpAddress client = ClientAddress(options, peer_address_, fields_);
+  const IpAddress client = ClientAddress(options, peer_address_, request_->fields);
   // Most often the same as before; a long address in words is an allocation.
   if (client_text_.empty() || client != client_address_) client_text_ = client.ToString();
   client_address_ = client;
@@ -46,65 +46,67 @@ std::string_view GatewaySession::ClientText() {
 }
 
 void GatewaySession::BeginAccess() {
-  access_ = {.log = options().access_log};
-  if (access_.log == nullptr) return;
-  access_.begin = SteadyNow();
-  access_line_.Begin(*access_.log, {.since_1970 = Since1970(),
-                                    .client = ClientText(),
-                                    .peer = peer_text_,
-                                    .method = head().method,
-                                    .target = head().path,
-                                    .minor_version = head().minor_version,
-                                    .host = head().host,
-                                    .user_agent = ValueOf(head(), net::FieldId::user_agent),
-                                    .referer = ValueOf(head(), net::FieldId::referer),
-                                    .request_id = request_id_});
+  request_->access = {.log = options().access_log};
+  if (request_->access.log == nullptr) return;
+  request_->access.begin = SteadyNow();
+  request_->access_line.Begin(*request_->access.log,
+                              {.since_1970 = Since1970(),
+                               .client = ClientText(),
+                               .peer = peer_text_,
+                               .method = head().method,
+                               .target = head().path,
+                               .minor_version = head().minor_version,
+                               .host = head().host,
+                               .user_agent = ValueOf(head(), net::FieldId::user_agent),
+                               .referer = ValueOf(head(), net::FieldId::referer),
+                               .request_id = request_->request_id});
 }
 
 void GatewaySession::NoteAsked() {
-  if (access_.log != nullptr) access_.asked = SteadyNow();
+  if (request_->access.log != nullptr) request_->access.asked = SteadyNow();
 }
 
 void GatewaySession::NoteAnswered() {
-  if (access_.log != nullptr) access_.upstream_time = SteadyNow() - access_.asked;
+  if (request_->access.log != nullptr)
+    request_->access.upstream_time = SteadyNow() - request_->access.asked;
 }
 
 void GatewaySession::NoteOwn(const net::Answer& answer) {
-  access_.status = answer.status;
-  access_.sent = to_head() ? 0 : answer.body.size();
+  request_->access.status = answer.status;
+  request_->access.sent = to_head() ? 0 : answer.body.size();
 }
 
 void GatewaySession::EndAccess() {
-  if (access_.log == nullptr) return;
-  AccessEnd end{.status = access_.status,
-                .sent = access_.sent,
-                .received = received_,
-                .duration = SteadyNow() - access_.begin,
+  if (request_->access.log == nullptr) return;
+  AccessEnd end{.status = request_->access.status,
+                .sent = request_->access.sent,
+                .received = request_->received,
+                .duration = SteadyNow() - request_->access.begin,
                 .decision = "none",
                 .result = "refused",
-                .upstream_time = access_.upstream_time};
-  if (access_.decided) {
-    const RuleResult* decisive = outcome_.decisive_result();
-    end.decision = AnswerName(outcome_.answer);
+                .upstream_time = request_->access.upstream_time};
+  if (request_->access.decided) {
+    const RuleResult* decisive = request_->outcome.decisive_result();
+    end.decision = AnswerName(request_->outcome.answer);
     end.rule = decisive == nullptr ? std::string_view() : decisive->rule->name;
-    end.result = outcome_.allowed() ? ResultOf(end_) : "denied";
+    end.result = request_->outcome.allowed() ? ResultOf(request_->end) : "denied";
   }
-  if (access_.asked != Time{}) end.upstream = upstreams().name(chosen_);
-  access_.log->lines.Add(loop().index(), access_line_.Finish(end));
+  if (request_->access.asked != Time{}) end.upstream = upstreams().name(chosen_);
+  request_->access.log->lines.Add(loop().index(), request_->access_line.Finish(end));
 }
 
 // A head that could not be read: nothing of it is trusted, not even its first line.
 void GatewaySession::OnRefused(const net::Answer& answer) {
   const AccessLog* log = parts_.terms->options.access_log;
-  if (log == nullptr) return;
-  access_line_.Begin(*log, {.since_1970 = Since1970(),
-                            .client = peer_text_,
-                            .peer = peer_text_,
-                            .request_id = request_id_});
-  log->lines.Add(loop().index(), access_line_.Finish({.status = answer.status,
-                                                      .sent = answer.body.size(),
-                                                      .decision = "none",
-                                                      .result = "refused"}));
+  if (log == nullptr) return request_.GiveBack();
+  request_->access_line.Begin(*log, {.since_1970 = Since1970(),
+                                     .client = peer_text_,
+                                     .peer = peer_text_,
+                                     .request_id = request_->request_id});
+  log->lines.Add(loop().index(), request_->access_line.Finish({.status = answer.status,
+                                                               .sent = answer.body.size(),
+                                                               .decision = "none",
+                                                               .result = "refused"}));
 }
 
 }  // namespace sluice::gateway

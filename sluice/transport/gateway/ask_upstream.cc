@@ -21,12 +21,12 @@ constexpr int kMaxConnects = 3;
 
 Task<GatewaySession::Failure> GatewaySession::AskUpstream() {
   pump_failure_ = Failure::kNone;
-  heard_ = false;
-  answered_ = false;
+  request_->heard = false;
+  request_->answered = false;
   NoteAsked();
   chosen_ = upstreams().size() == 1 ? 0 : upstreams().Choose(SteadyNow());
   Failure failure = co_await Attempt(/*fresh=*/false);
-  if (failure == Failure::kNone || !retryable_ || left_) co_return failure;
+  if (failure == Failure::kNone || !request_->retryable || left_) co_return failure;
   // Only a kept connection that died unused may be given another try: see Attempt().
   if (failure != Failure::kUnreachable || upstream_ == nullptr) co_return failure;
   parts_.counters.retries.fetch_add(1, std::memory_order_relaxed);
@@ -45,7 +45,7 @@ Task<GatewaySession::Failure> GatewaySession::Attempt(bool fresh) {
   upstreams().CountRequest(chosen_);
   Failure failure = co_await SendRequest();
   if (failure == Failure::kNone) failure = co_await ReadAnswerHead();
-  const bool untouched = kept && !heard_ && upstream_->buffer().empty();
+  const bool untouched = kept && !request_->heard && upstream_->buffer().empty();
   // How an answer that has begun goes on is for Deliver() to note. What the client can bring about
   // by what it asks for (kBadUpgrade) is no failure of the upstream.
   if (failure == Failure::kTimeout || failure == Failure::kBadAnswer ||
@@ -107,21 +107,21 @@ Task<GatewaySession::Failure> GatewaySession::SendRequest() {
     const bool wants_permission = head().expect_continue;
     part = stream().NextArrivedPart();
     if (part.state == PartState::kBroken) co_return Failure::kClientBody;
-    received_ += part.content.size();
-    if (TooLong(received_)) co_return Failure::kClientLong;
+    request_->received += part.content.size();
+    if (TooLong(request_->received)) co_return Failure::kClientLong;
     const bool whole = stream().body().done();
     if (wants_permission && !whole && part.content.empty()) {
       const bool asked = co_await SendContinue();
       if (!asked) co_return Failure::kClientLeft;
     }
-    if (in_chunks_ && !part.content.empty()) {
-      out_.append(net::ChunkLine(part.content.size()).view());
+    if (request_->in_chunks && !part.content.empty()) {
+      request_->out.append(net::ChunkLine(part.content.size()).view());
       after = whole ? std::string_view("\r\n0\r\n\r\n") : net::kChunkEnd;
-    } else if (in_chunks_ && whole) {
+    } else if (request_->in_chunks && whole) {
       after = net::kLastChunk;
     }
   }
-  const bool sent = co_await upstream_->Write(out_, part.content, after);
+  const bool sent = co_await upstream_->Write(request_->out, part.content, after);
   if (left_) co_return Failure::kClientLeft;
   if (sent && !stream().body().done()) {
     upstream_->Clear();  // see TimeAnswer()
@@ -143,15 +143,15 @@ Task<void> GatewaySession::PumpBody() {
       co_return;
     }
     if (part.state == PartState::kEnded) break;
-    received_ += part.content.size();
-    if (TooLong(received_)) {
+    request_->received += part.content.size();
+    if (TooLong(request_->received)) {
       // Without its end, so that nobody takes what was sent for the whole.
       pump_failure_ = Failure::kClientLong;
       upstream_->Abort();
       co_return;
     }
     send_alarm_.Set(options().response_timeout);
-    if (in_chunks_) {
+    if (request_->in_chunks) {
       const net::ChunkLine line(part.content.size());
       sent = co_await upstream_->Write(line.view(), part.content, net::kChunkEnd);
     } else {
@@ -159,8 +159,8 @@ Task<void> GatewaySession::PumpBody() {
     }
     send_alarm_.Clear();
   }
-  if (!answered_) upstream_->Set(options().response_timeout);
-  if (sent && in_chunks_) co_await upstream_->Write(net::kLastChunk);
+  if (!request_->answered) upstream_->Set(options().response_timeout);
+  if (sent && request_->in_chunks) co_await upstream_->Write(net::kLastChunk);
 }
 
 void GatewaySession::OnSendTimeout() {
@@ -200,16 +200,17 @@ Task<GatewaySession::Failure> GatewaySession::ReadAnswerHead() {
     const Http1Stream::HeadState state =
         co_await upstream_->ReadHead(limits().head, options().response_timeout);
     if (state == Http1Stream::HeadState::kEnded) co_return WhyEnded();
-    heard_ = true;
+    request_->heard = true;
     if (state == Http1Stream::HeadState::kBad) co_return Failure::kBadAnswer;
     const net::HeadProblem problem =
-        net::ParseResponseHead(upstream_->head_bytes(), to_head(), &answer_);
+        net::ParseResponseHead(upstream_->head_bytes(), to_head(), &request_->answer);
     if (!problem.ok()) co_return Failure::kBadAnswer;
-    const bool changes = answer_.status == 101;
-    if (changes && !ChangesAsAsked(answer_, upgrade_)) co_return Failure::kBadUpgrade;
-    answered_ = changes || answer_.status >= 200;
-    if (answered_) NoteAnswered();
-    if (answered_) co_return Failure::kNone;
+    const bool changes = request_->answer.status == 101;
+    if (changes && !ChangesAsAsked(request_->answer, request_->upgrade))
+      co_return Failure::kBadUpgrade;
+    request_->answered = changes || request_->answer.status >= 200;
+    if (request_->answered) NoteAnswered();
+    if (request_->answered) co_return Failure::kNone;
     const bool passed = co_await PassInterim();
     if (!passed) co_return Failure::kClientLeft;
     TimeAnswer();
@@ -219,10 +220,10 @@ Task<GatewaySession::Failure> GatewaySession::ReadAnswerHead() {
 
 // RFC 9110 (15.2): interim answers are passed on, apart from a 100, which the gateway gave itself.
 Task<bool> GatewaySession::PassInterim() {
-  if (answer_.status == 100 || head().minor_version == 0) co_return true;
-  out_.clear();
-  AppendInterimHead(answer_, &out_);
-  co_return co_await WriteToClient(out_);
+  if (request_->answer.status == 100 || head().minor_version == 0) co_return true;
+  request_->out.clear();
+  AppendInterimHead(request_->answer, &request_->out);
+  co_return co_await WriteToClient(request_->out);
 }
 
 }  // namespace sluice::gateway

@@ -27,6 +27,7 @@ Terms::Terms(GatewayOptions loop_options, UpstreamGroupPtr upstream_group)
              .body_time = options.body_timeout,
              .write_time = options.write_timeout},
       fields(options.headers),
+      denials(options.body),
       cors(options.cors, options.headers),
       upstreams(std::move(upstream_group)) {}
 

@@ -29,6 +29,7 @@
 #include "sluice/transport/gateway/upstream_group.h"
 #include "sluice/transport/gateway/upstream_places.h"
 #include "sluice/transport/headers.h"
+#include "sluice/transport/problem.h"
 
 namespace sluice::gateway {
 
@@ -51,6 +52,7 @@ struct Terms {
   const GatewayOptions options;
   const net::Http1Limits limits;
   transport::RateLimitFields fields;
+  transport::DenialBodies denials;
   const Cors cors;
   const UpstreamGroupPtr upstreams;
 };

@@ -46,8 +46,9 @@ class GatewaySession::RequestScope {
     session_.UnwatchClient();
     if (session_.left_)
       session_.parts_.counters.client_left.fetch_add(1, std::memory_order_relaxed);
-    session_.parts_.limiter.Finish(session_.outcome_);
-    if (session_.outcome_.allowed()) session_.parts_.counters.books.Close(session_.end_);
+    session_.parts_.limiter.Finish(session_.request_->outcome);
+    if (session_.request_->outcome.allowed())
+      session_.parts_.counters.books.Close(session_.request_->end);
   }
 
  private:
@@ -60,6 +61,17 @@ class GatewaySession::AccessScope {
   AccessScope(const AccessScope&) = delete;
   AccessScope& operator=(const AccessScope&) = delete;
   ~AccessScope() { session_.EndAccess(); }
+
+ private:
+  GatewaySession& session_;
+};
+
+class GatewaySession::StateScope {
+ public:
+  explicit StateScope(GatewaySession& session) : session_(session) { session_.request_.Take(); }
+  StateScope(const StateScope&) = delete;
+  StateScope& operator=(const StateScope&) = delete;
+  ~StateScope() { session_.request_.GiveBack(); }
 
  private:
   GatewaySession& session_;
@@ -115,7 +127,7 @@ void GatewaySession::UnwatchClient() {
 }
 
 void GatewaySession::RenewSlots() {
-  parts_.limiter.Renew(outcome_);
+  parts_.limiter.Renew(request_->outcome);
   renew_alarm_.Set(renew_every_);
 }
 
@@ -129,19 +141,20 @@ void GatewaySession::OnHandshake(const absl::Status& status) {
 }
 
 Task<bool> GatewaySession::ServeRequest() {
+  const StateScope state(*this);
   const TermsScope terms(*this);
   ReadHop();
-  received_ = 0;
-  grpc_web_ = GrpcWebOf(head());
-  cors_fields_.clear();
-  terms_->cors.AppendFields(head(), &cors_fields_);
+  request_->received = 0;
+  request_->grpc_web = GrpcWebOf(head());
+  request_->cors_fields.clear();
+  terms_->cors.AppendFields(head(), &request_->cors_fields);
   if (AsksForHealth()) co_return co_await AnswerHealth();
   const AccessScope access(*this);
   if (const PathError error = CheckPath(); error != PathError::kNone) {
     co_return co_await SendProblem(400, ToString(error), kClose);
   }
-  ReadUpgrade(head(), options().upgrades, &upgrade_);
-  if (!upgrade_.empty() && head().framing.has_body()) {
+  ReadUpgrade(head(), options().upgrades, &request_->upgrade);
+  if (!request_->upgrade.empty() && head().framing.has_body()) {
     // It would have to be read to the end before the other protocol begins; nobody sends one.
     co_return co_await SendProblem(400, "a request for an upgrade has a body", kClose);
   }
@@ -150,8 +163,8 @@ Task<bool> GatewaySession::ServeRequest() {
   }
   Decide();
   const RequestScope scope(*this);
-  if (!outcome_.allowed()) co_return co_await Deny();
-  if (outcome_.answer == Answer::kDelayed) {
+  if (!request_->outcome.allowed()) co_return co_await Deny();
+  if (request_->outcome.answer == Answer::kDelayed) {
     const bool still_there = co_await Hold();
     if (!still_there) co_return false;
   }
@@ -160,27 +173,29 @@ Task<bool> GatewaySession::ServeRequest() {
 }
 
 void GatewaySession::AppendRefusalFields(std::string* fields) {
-  request_id_.clear();
-  parts_.request_ids.Append(&request_id_);
-  net::AppendField(kRequestIdField, request_id_, fields);
+  request_.Take();
+  request_->request_id.clear();
+  parts_.request_ids.Append(&request_->request_id);
+  net::AppendField(kRequestIdField, request_->request_id, fields);
 }
 
 void GatewaySession::ReadHop() {
-  fields_.clear();
-  for (const net::Field& field : head().fields) fields_.push_back({field.name, field.value});
+  request_->fields.clear();
+  for (const net::Field& field : head().fields)
+    request_->fields.push_back({field.name, field.value});
   const ClientAddressOptions& options = parts_.limiter.rules()->rules().options().client_address;
-  hop_ = {.peer = peer_text_,
-          .trusted = IsTrustedProxy(options, peer_address_),
-          .chain = options.header,
-          .scheme = stream().secure() ? "https" : "http"};
-  request_id_.assign(KeptRequestId(head(), hop_.trusted));
-  if (request_id_.empty()) parts_.request_ids.Append(&request_id_);
-  hop_.request_id = request_id_;
+  request_->hop = {.peer = peer_text_,
+                   .trusted = IsTrustedProxy(options, peer_address_),
+                   .chain = options.header,
+                   .scheme = stream().secure() ? "https" : "http"};
+  request_->request_id.assign(KeptRequestId(head(), request_->hop.trusted));
+  if (request_->request_id.empty()) parts_.request_ids.Append(&request_->request_id);
+  request_->hop.request_id = request_->request_id;
 }
 
 Task<bool> GatewaySession::SendOwn(net::Answer answer) {
-  net::AppendField(kRequestIdField, request_id_, &answer.more_fields);
-  answer.more_fields.append(cors_fields_);
+  net::AppendField(kRequestIdField, request_->request_id, &answer.more_fields);
+  answer.more_fields.append(request_->cors_fields);
   NoteOwn(answer);
   co_return co_await Send(answer);
 }
@@ -190,8 +205,9 @@ Task<bool> GatewaySession::SendProblem(int status, std::string_view why, bool cl
   net::Answer answer = net::ProblemAnswer(status, why);
   answer.close = close;
   answer.more_fields.assign(more_fields);
-  if (grpc_web_ != GrpcWeb::kNone)
-    MakeGrpcWeb(grpc_web_, why, cors_fields_.starts_with("Access-Control"), &answer);
+  if (request_->grpc_web != GrpcWeb::kNone)
+    MakeGrpcWeb(request_->grpc_web, why, request_->cors_fields.starts_with("Access-Control"),
+                &answer);
   co_return co_await SendOwn(std::move(answer));
 }
 
@@ -215,8 +231,9 @@ Task<bool> GatewaySession::AnswerHealth() {
 // The upstream must not get a path that it may read differently from the rules.
 PathError GatewaySession::CheckPath() {
   if (head().path == "*") return PathError::kNone;  // OPTIONS of the server as a whole
-  path_buffer_.resize(std::max(path_buffer_.size(), PathBufferSize(head().path.size())));
-  return NormalizePath(head().path, path_buffer_).error;
+  request_->path_buffer.resize(
+      std::max(request_->path_buffer.size(), PathBufferSize(head().path.size())));
+  return NormalizePath(head().path, request_->path_buffer).error;
 }
 
 void GatewaySession::Decide() {
@@ -224,17 +241,17 @@ void GatewaySession::Decide() {
                         .target = head().path,
                         .host = head().host,
                         .peer = peer_address_,
-                        .headers = fields_,
+                        .headers = request_->fields,
                         .exempt = terms_->cors.Exempts(head())},
-                       outcome_);
+                       request_->outcome);
   Books& books = parts_.counters.books;
-  if (outcome_.allowed()) {
+  if (request_->outcome.allowed()) {
     books.EnterAdmitted();
   } else {
     books.EnterDenied();
   }
-  end_ = RequestEnd::kAborted;
-  access_.decided = true;
+  request_->end = RequestEnd::kAborted;
+  request_->access.decided = true;
   KeepSlots();
 }
 
@@ -242,7 +259,7 @@ void GatewaySession::Decide() {
 void GatewaySession::KeepSlots() {
   Duration ttl = Duration::max();
   bool slots = false;
-  for (const Claim& claim : outcome_.claims) {
+  for (const Claim& claim : request_->outcome.claims) {
     const auto* limit = std::get_if<concurrency::Limit>(claim.limit);
     if (limit == nullptr || claim.receipt.units == 0) continue;
     slots = true;
@@ -254,46 +271,47 @@ void GatewaySession::KeepSlots() {
 }
 
 Task<bool> GatewaySession::Deny() {
-  denial_.status = transport::DenialStatus(outcome_);
-  denial_.content_type = transport::ContentTypeOf(options().body);
-  denial_.body.clear();
-  transport::AppendDenialBody(outcome_, options().body, &denial_.body);
-  denial_.more_fields.clear();
-  transport::AppendDenialFields(outcome_, &denial_.more_fields);
-  terms_->fields.Append(outcome_, &denial_.more_fields);
-  net::AppendField(kRequestIdField, request_id_, &denial_.more_fields);
-  denial_.more_fields.append(cors_fields_);
-  if (grpc_web_ != GrpcWeb::kNone) {
+  request_->denial.status = transport::DenialStatus(request_->outcome);
+  request_->denial.content_type = transport::ContentTypeOf(options().body);
+  request_->denial.body.clear();
+  terms_->denials.Append(request_->outcome, &request_->denial.body);
+  request_->denial.more_fields.clear();
+  transport::AppendDenialFields(request_->outcome, &request_->denial.more_fields);
+  terms_->fields.Append(request_->outcome, &request_->denial.more_fields);
+  net::AppendField(kRequestIdField, request_->request_id, &request_->denial.more_fields);
+  request_->denial.more_fields.append(request_->cors_fields);
+  if (request_->grpc_web != GrpcWeb::kNone) {
     std::string message;
-    transport::AppendDenialText(outcome_, &message);
-    MakeGrpcWeb(grpc_web_, message, cors_fields_.starts_with("Access-Control"), &denial_);
+    transport::AppendDenialText(request_->outcome, &message);
+    MakeGrpcWeb(request_->grpc_web, message, request_->cors_fields.starts_with("Access-Control"),
+                &request_->denial);
   }
-  NoteOwn(denial_);
-  co_return co_await Send(denial_);
+  NoteOwn(request_->denial);
+  co_return co_await Send(request_->denial);
 }
 
 // Waits for the request's instant. False: the client did not.
 Task<bool> GatewaySession::Hold() {
   WatchClient();
-  hold_timer_.expires_after(outcome_.delay);
+  hold_timer_.expires_after(request_->outcome.delay);
   co_await net::Await<net::error_code>(
       [this](auto done) { hold_timer_.async_wait(std::move(done)); });
-  if (left_) parts_.limiter.Undo(outcome_);
+  if (left_) parts_.limiter.Undo(request_->outcome);
   co_return !left_;
 }
 
 Task<bool> GatewaySession::Forward() {
-  retryable_ = !head().framing.has_body() && IsIdempotent(head().method);
-  takes_trailers_ = TakesTrailers(head());
-  in_chunks_ = head().framing.kind == net::BodyFraming::Kind::kChunked;
-  out_.clear();
-  AppendUpstreamHead(head(), hop_, upstreams().name(0), upgrade_, &out_);
+  request_->retryable = !head().framing.has_body() && IsIdempotent(head().method);
+  request_->takes_trailers = TakesTrailers(head());
+  request_->in_chunks = head().framing.kind == net::BodyFraming::Kind::kChunked;
+  request_->out.clear();
+  AppendUpstreamHead(head(), request_->hop, upstreams().name(0), request_->upgrade, &request_->out);
 
   const bool entered = co_await parts_.places.Enter(place_, options().connect_timeout);
   if (!entered) co_return co_await AnswerFailure(left_ ? Failure::kClientLeft : Failure::kBusy);
   const Failure failure = co_await AskUpstream();
   bool again = false;
-  if (failure == Failure::kNone && answer_.status == 101) {
+  if (failure == Failure::kNone && request_->answer.status == 101) {
     co_await Tunnel();
   } else if (failure == Failure::kNone) {
     again = co_await Deliver();
@@ -306,7 +324,7 @@ Task<bool> GatewaySession::Forward() {
 }
 
 void GatewaySession::NoteUpstreamError() {
-  end_ = RequestEnd::kFailed;
+  request_->end = RequestEnd::kFailed;
   parts_.counters.upstream_errors.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -341,7 +359,7 @@ Task<bool> GatewaySession::AnswerFailure(Failure failure) {
       break;
   }
   std::string limits;
-  terms_->fields.Append(outcome_, &limits);
+  terms_->fields.Append(request_->outcome, &limits);
   co_return co_await SendProblem(status, why, /*close=*/false, limits);
 }
 

@@ -34,12 +34,13 @@
 #include <string>
 #include <vector>
 
+#include "sluice/base/spare.h"
 #include "sluice/net/hangup_watch.h"
 #include "sluice/net/http1_session.h"
 #include "sluice/rule/path.h"
-#include "sluice/transport/gateway/grpc_web.h"
 #include "sluice/transport/gateway/heads.h"
 #include "sluice/transport/gateway/loop_parts.h"
+#include "sluice/transport/gateway/request_state.h"
 
 namespace sluice::gateway {
 
@@ -66,6 +67,7 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   };
   class AccessScope;
   class RequestScope;
+  class StateScope;
   class TermsScope;
 
   [[nodiscard]] const GatewayOptions& options() const { return terms_->options; }
@@ -137,49 +139,16 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   TermsPtr terms_;  // of the request at hand; null between requests
   IpAddress peer_address_;
   std::string peer_text_;
-  std::string request_id_;
-  Hop hop_;              // views of these two
-  std::string upgrade_;  // the protocols that the upstream may change to; mostly empty
-  std::vector<sluice::Field> fields_;  // of the request, as the engine wants them
-  std::vector<char> path_buffer_;
-  Outcome outcome_;
-  std::string out_;                        // heads on their way out
-  RequestEnd end_ = RequestEnd::kAborted;  // how the request ends, as far as is known
-  net::Answer denial_;
-  std::string cors_fields_;  // for an answer of ours to this request
-
-  // Of the request at hand, for the access log.
-  struct Access {
-    const AccessLog* log = nullptr;  // null: it has no line
-    Time begin{};
-    Time asked{};  // of the upstream; never before `begin`
-    Duration upstream_time{-1};
-    int status = 0;
-    std::uint64_t sent = 0;
-    bool decided = false;
-  };
-  Access access_;
-  AccessLine access_line_;
+  Spare<RequestState> request_;  // from the head of a request to the end of its answer
   IpAddress client_address_;
   std::string client_text_;  // of that
 
   UpstreamPlaces::Place place_;
   UpstreamPool::Connection upstream_;
-  std::size_t chosen_ = 0;  // of upstreams()
-  net::ResponseHead answer_;
-  transport::UpstreamLimits upstream_limits_;
+  std::size_t chosen_ = 0;               // of upstreams()
   std::optional<net::Task<void>> pump_;  // sends a long body while the answer is awaited
   Failure pump_failure_ = Failure::kNone;
 
-  std::string trailers_;               // lines behind the answer's last chunk
-  std::string part_end_;               // what follows a part of the answer's body
-  bool takes_trailers_ = false;        // the client
-  bool heard_ = false;                 // a head, be it an interim one, has come from the upstream
-  bool answered_ = false;              // the head of its answer has
-  GrpcWeb grpc_web_ = GrpcWeb::kNone;  // the request
-  bool in_chunks_ = false;             // the request's body
-  std::uint64_t received_ = 0;         // of its content, or by a tunnel
-  bool retryable_ = false;
   bool left_ = false;  // the client has left, or the server has aborted the session
   bool watching_ = false;
 

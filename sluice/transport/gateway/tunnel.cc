@@ -11,19 +11,20 @@ using net::Task;
 // Nothing is read ahead of what was written: each direction holds one buffer's worth. What came
 // behind the request's or the answer's head is in the buffers already, and goes first.
 Task<void> GatewaySession::Tunnel() {
-  out_.clear();
-  AppendClientHead(answer_, {.request_id = request_id_}, terms_->fields, &upstream_limits_, &out_);
-  terms_->fields.Append(outcome_, upstream_limits_, &out_);
-  out_.append("\r\n");
+  request_->out.clear();
+  AppendClientHead(request_->answer, {.request_id = request_->request_id}, terms_->fields,
+                   &request_->upstream_limits, &request_->out);
+  terms_->fields.Append(request_->outcome, request_->upstream_limits, &request_->out);
+  request_->out.append("\r\n");
   // From here on a client that has said all is not one that has left.
   slow_alarm_.Clear();
   UnwatchClient();
   stream().EndHead();
   upstream_->EndHead();
   upstream_->Clear();
-  const bool told = co_await WriteToClient(out_);
+  const bool told = co_await WriteToClient(request_->out);
   if (!told) co_return;
-  access_.status = answer_.status;
+  request_->access.status = request_->answer.status;
 
   upstreams().Answered(chosen_);
   tunnel_patience_ = options().tunnel_idle_timeout;
@@ -32,7 +33,7 @@ Task<void> GatewaySession::Tunnel() {
   co_await Carry(*upstream_, stream());
   co_await std::move(request);
   tunnel_alarm_.Clear();
-  if (!left_) end_ = RequestEnd::kForwarded;
+  if (!left_) request_->end = RequestEnd::kForwarded;
 }
 
 // One direction, until its sender has said all or either connection is gone.
@@ -51,7 +52,7 @@ Task<void> GatewaySession::Carry(Http1Stream& from, Http1Stream& to) {
       if (to_client) EndTunnel();
       co_return;
     }
-    (to_client ? access_.sent : received_) += buffer.view().size();
+    (to_client ? request_->access.sent : request_->received) += buffer.view().size();
     buffer.Clear();
   }
   if (!from.ended()) {
