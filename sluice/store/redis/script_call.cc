@@ -299,6 +299,7 @@ void ScriptCall::ReadGroup(const net::RedisValue& answer, RemoteGroup& group) {
       break;
   }
   if (group.status.ok()) return;
+  for (RemoteClaim& claim : group.claims) claim.receipt = {};
   group.allowed = false;
   group.state = RemoteGroup::State::kFailed;
   if (absl::IsInternal(group.status)) ++disagreements_;

@@ -64,13 +64,13 @@ struct RemoteGroup {
   enum class State : std::uint8_t {
     kDone,
     kAgain,   // nothing was charged: to be sent again, as it is
-    kFailed,  // `status`; nothing was charged
+    kFailed,  // `status`; no claim has a decision or a receipt
   };
   std::span<RemoteClaim> claims;  // of one key all under one limit
   bool allowed = false;           // every binding and look claim had room
   State state = State::kDone;
-  // Unavailable: the server refused (READONLY, OOM, ...). DataLoss: a state that cannot be read.
-  // Internal: see above; what was charged stays charged.
+  // Unavailable: the server refused (READONLY, OOM, ...), nothing was charged. DataLoss: a state or
+  // an answer that cannot be read. Internal: see above; what was charged stays charged.
   absl::Status status;
 };
 

@@ -121,6 +121,37 @@ TEST_F(ScriptTest, EveryKeyLivesAsLongAsItsStateMattersAndHardlyLonger) {
   }
 }
 
+// A time to live in another unit, or with a fraction, is one that others got wrong.
+TEST_F(ScriptTest, TimesToLiveAreWholeMillisecondsWhateverTheWindow) {
+  for (const Duration window : {1s, 60s, 3600s, 86'400s}) {
+    ASSERT_TRUE(Charge("whole", Fixed(1000, window)));
+    EXPECT_LE(Ttl("whole"), window / 1ms + 3);
+    EXPECT_NE(Ttl("whole"), -1);
+    server_.Ask({"DEL", "whole"});
+  }
+  for (const Duration window : {Duration(600'001ms), Duration(1500ms), Duration(1'234'567'891ns)}) {
+    const auto first_hit = fixed_window::Align::kFirstHit;
+    const ScriptLimit limit =
+        Made(ScriptLimit::Make(*fixed_window::MakeLimit(1000, window, first_hit)));
+    ASSERT_TRUE(Charge("odd", limit));
+    EXPECT_GT(Ttl("odd"), window / 1ms - 1000);
+    EXPECT_LE(Ttl("odd"), window / 1ms + 3);
+    server_.Ask({"DEL", "odd"});
+  }
+}
+
+TEST_F(ScriptTest, AWaitOfLessThanASecondIsToldExactly) {
+  // As a block of 900 ms is kept: a bucket of nanoseconds that a denial empties.
+  const ScriptLimit limit = Bucket(1'000'000'000, 1s, 900'000'000);
+  ASSERT_TRUE(Charge("block", limit, 900'000'000));
+  RemoteClaim look = Claim("block", limit, 900'000'000);
+  look.kind = ClaimKind::kLook;
+  ASSERT_EQ(Ask(look), RemoteGroup::State::kDone);
+  EXPECT_FALSE(look.decision.allowed());
+  EXPECT_GT(look.decision.retry_after, 0ns);
+  EXPECT_LE(look.decision.retry_after, 900ms);
+}
+
 TEST_F(ScriptTest, AShortStateLivesAMillisecondAtLeast) {
   const ScriptLimit limit = Bucket(1'000'000, 1s, 1000);
   ASSERT_TRUE(Charge("short", limit));
@@ -344,6 +375,22 @@ TEST_F(ScriptTest, ThirtyTwoRequestsGoInOneCall) {
   for (RemoteClaim& claim : claims) groups.push_back({.claims = {&claim, 1}});
   server_.Decide(groups);
   for (std::size_t i = 0; i < groups.size(); ++i) EXPECT_EQ(groups[i].allowed, i < 5) << i;
+}
+
+// The key is there still, but its window is over: counted from one again, in the same step.
+TEST(ScriptAtATimeTest, AWindowThatEndedIsRenewedTogetherWithItsCount) {
+  ScriptServer server(Clock::kManual);
+  const ScriptLimit limit =
+      Made(ScriptLimit::Make(*fixed_window::MakeLimit(3, 1s, fixed_window::Align::kFirstHit)));
+  std::string verdicts;
+  for (const std::int64_t ms : {0, 0, 0, 999, 1000, 1001, 1999, 1999, 2000}) {
+    server.SetTime(1'781'000'000'000'000 + ms * 1000);
+    RemoteClaim claim{.key = "key", .limit = &limit};
+    RemoteGroup group{.claims = {&claim, 1}};
+    server.Decide({&group, 1});
+    verdicts += group.allowed ? 'A' : 'D';
+  }
+  EXPECT_EQ(verdicts, "AAADAAADA");
 }
 
 }  // namespace

@@ -137,13 +137,11 @@ static_assert(sliding_window_log::EventLog<LogInShort>);
 absl::StatusOr<Answer> Log(const ScriptLimit& limit, const Told& told) {
   const auto& log_limit = std::get<LogLimit>(limit.limit());
   TextReader reader(told.state);
-  const auto units = static_cast<std::uint64_t>(reader.Number());
-  const std::int64_t newest = reader.Skip(" ").Number();
-  const std::int64_t free = reader.Skip(" ").Number();
-  const std::int64_t at = reader.Skip(" ").Number();
-  constexpr std::int64_t kMost = kMaxInt64 / 1000;
-  if (!reader.done() || newest > kMost || free > kMost || at > kMost ||
-      units > 4 * sliding_window_log::kMaxLimit) {
+  const auto units = static_cast<std::uint64_t>(reader.Count());
+  const std::int64_t newest = reader.Skip(" ").Count();
+  const std::int64_t free = reader.Skip(" ").Count();
+  const std::int64_t at = reader.Skip(" ").Count();
+  if (!reader.done() || units > 4 * sliding_window_log::kMaxLimit) {
     return absl::DataLossError("a log that is damaged");
   }
   std::uint64_t first = 0;  // units that must leave, of those that are there
@@ -175,9 +173,9 @@ absl::StatusOr<Answer> Log(const ScriptLimit& limit, const Told& told) {
 absl::StatusOr<Answer> Slots(const ScriptLimit& limit, const Told& told) {
   const auto& slots = std::get<concurrency::Limit>(limit.limit());
   TextReader reader(told.state);
-  const auto units = static_cast<std::uint64_t>(reader.Number());
-  const std::int64_t free = reader.Skip(" ").Number();
-  if (!reader.done() || free > kMaxInt64 / 1000) {
+  const auto units = static_cast<std::uint64_t>(reader.Count());
+  const std::int64_t free = reader.Skip(" ").Count();
+  if (!reader.done()) {
     return absl::DataLossError("slots that are damaged");
   }
   const auto decide = [&](std::uint64_t in_flight, std::uint64_t cost) {

@@ -63,6 +63,9 @@ absl::StatusOr<std::string> FromSmall(const Limit& from, std::string_view text,
 
 absl::StatusOr<Conversion> ConvertState(std::string_view there, const ScriptLimit& to, Now now,
                                         std::uint32_t phase_bits) {
+  if (std::holds_alternative<concurrency::Limit>(to.limit())) {
+    return absl::DataLossError("slots have no numbers, and become none");
+  }
   std::size_t prefix = 0;
   const absl::StatusOr<Limit> from = LimitOf(there, &prefix);
   if (!from.ok()) return from.status();
@@ -71,7 +74,7 @@ absl::StatusOr<Conversion> ConvertState(std::string_view there, const ScriptLimi
   if (std::holds_alternative<LogLimit>(*from)) {
     const std::size_t head = there.rfind(';');
     TextReader units(head == std::string_view::npos ? "" : there.substr(head + 1));
-    const auto owed = static_cast<std::uint64_t>(units.Number());
+    const auto owed = static_cast<std::uint64_t>(units.Count());
     if (!units.done()) return absl::DataLossError("a log that is damaged");
     return Conversion{std::string(there.substr(0, head)), Owed(to, owed, after, 0)};
   }

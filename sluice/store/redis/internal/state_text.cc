@@ -32,13 +32,14 @@ absl::StatusOr<Bucket> ReadBucket(const token_bucket::Limit& pace, TextReader& t
   std::int64_t undone_us = 0;
   std::int64_t undone_ticks = 0;
   std::int64_t ticks = 0;
-  const std::int64_t us = text.Number();
+  const std::int64_t us = text.Count();
   if (text.Take(" ")) {
-    ticks = text.Number();
-    undone_us = text.Skip(" ").Number();
-    undone_ticks = text.Skip(" ").Number();
+    ticks = text.Count();
+    undone_us = text.Skip(" ").Count();
+    undone_ticks = text.Skip(" ").Count();
   }
-  if (!text.done() || us > (kMaxInt64 - ticks) / in_us || undone_us > (1LL << 50)) {
+  const bool below_us = ticks < in_us && undone_ticks < in_us;
+  if (!text.done() || !below_us || us > kMaxInt64 / in_us - 1 || undone_us > (1LL << 50)) {
     return Damaged();
   }
   return Bucket{
@@ -61,8 +62,8 @@ absl::StatusOr<std::int64_t> Times(std::int64_t number, std::int64_t ns) {
 }
 
 absl::StatusOr<SmallState> ReadFixed(const fixed_window::Limit& limit, TextReader& text) {
-  absl::StatusOr<std::int64_t> window = text.Number();
-  const auto used = static_cast<std::uint64_t>(text.Skip(" ").Number());
+  absl::StatusOr<std::int64_t> window = text.Count();
+  const auto used = static_cast<std::uint64_t>(text.Skip(" ").Count());
   if (!text.done()) return Damaged();
   if (limit.align == fixed_window::Align::kFirstHit) window = Times(*window, kNsInUs);
   if (!window.ok()) return window.status();
@@ -70,17 +71,17 @@ absl::StatusOr<SmallState> ReadFixed(const fixed_window::Limit& limit, TextReade
 }
 
 absl::StatusOr<SmallState> ReadCounter(TextReader& text) {
-  const std::int64_t window = text.Number();
-  const auto previous = static_cast<std::uint64_t>(text.Skip(" ").Number());
-  const auto current = static_cast<std::uint64_t>(text.Skip(" ").Number());
+  const std::int64_t window = text.Count();
+  const auto previous = static_cast<std::uint64_t>(text.Skip(" ").Count());
+  const auto current = static_cast<std::uint64_t>(text.Skip(" ").Count());
   if (!text.done()) return Damaged();
   return sliding_window_counter::State{window, previous, current};
 }
 
 absl::StatusOr<SmallState> ReadCalendar(TextReader& text) {
-  const absl::StatusOr<std::int64_t> start = Times(text.Number(), kNsInS);
-  const absl::StatusOr<std::int64_t> end = Times(text.Skip(" ").Number(), kNsInS);
-  const auto used = static_cast<std::uint64_t>(text.Skip(" ").Number());
+  const absl::StatusOr<std::int64_t> start = Times(text.Count(), kNsInS);
+  const absl::StatusOr<std::int64_t> end = Times(text.Skip(" ").Count(), kNsInS);
+  const auto used = static_cast<std::uint64_t>(text.Skip(" ").Count());
   if (!text.done() || !start.ok() || !end.ok()) return Damaged();
   return calendar::State{.start = *start, .end = *end, .used = used};
 }
@@ -145,10 +146,10 @@ absl::StatusOr<StrictText> ReadStrict(const sliding_window_strict::Limit& limit,
   StrictText read;
   if (text.empty()) return read;
   TextReader reader(text);
-  read.newest = reader.Number();
+  read.newest = reader.Count();
   const std::int64_t size = std::int64_t{limit.sub_windows} + 1;
   for (std::int64_t i = 0; reader.Take(" "); ++i) {
-    const std::int64_t count = reader.Number();
+    const std::int64_t count = reader.Count();
     if (i >= size || !reader.ok()) return Damaged();
     read.counts[static_cast<std::size_t>(FloorMod(read.newest - i, size))] =
         static_cast<std::uint64_t>(count);

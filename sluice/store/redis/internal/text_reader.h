@@ -47,7 +47,12 @@ class TextReader {
     rest_.remove_prefix(static_cast<std::size_t>(read - rest_.data()));
     return number;
   }
-  // The same with zeros by their number: "6e10".
+  // The same, but below 2^53, as all numbers are that the script keeps.
+  std::int64_t Count() {
+    const std::int64_t number = Number();
+    return number < (std::int64_t{1} << 53) ? number : Fail();
+  }
+  // As Number(), with zeros by their number: "6e10".
   std::int64_t ShortNumber() {
     std::int64_t number = Number();
     if (!Take("e")) return number;
