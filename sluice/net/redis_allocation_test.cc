@@ -16,6 +16,13 @@
 namespace sluice::net {
 namespace {
 
+// How many coroutine frames a round takes from the heap.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kFrames = 3;  // net/task.h gives every frame back to the sanitizer
+#else
+constexpr int kFrames = 0;
+#endif
+
 // Sends the same commands round after round, in one turn each.
 class Rounds {
  public:
@@ -69,7 +76,13 @@ TEST(RedisAllocations, ACommandTakesNothingButItsReply) {
   Rounds rounds;
   loops.Start();
   loops.OnEach([&](EventLoop& loop) { rounds.Begin(loop, server.unix_socket()); });
-  EXPECT_EQ(rounds.Allocations(), 0u);
+  // A round whose replies came in pieces has a frame more for each.
+  const std::uint64_t taken = rounds.Allocations();
+  if (kFrames == 0) {
+    EXPECT_EQ(taken, 0u);
+  } else {
+    EXPECT_LE(taken, std::uint64_t{2} * kFrames * Rounds::kCounted);
+  }
   loops.OnEach([&](EventLoop&) { rounds.End(); });
   loops.Stop();
 }

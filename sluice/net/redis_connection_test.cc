@@ -257,6 +257,24 @@ TEST_F(RedisConnectionTest, AnEndInTheMiddleFailsAllThatWaitInOrder) {
   EXPECT_EQ(redis_->Answers(1), (Lines{"four"}));
 }
 
+TEST_F(RedisConnectionTest, AnEndAtAnyByteTellsEachOnce) {
+  Start();
+  const std::string_view replies = "+a\r\n$1\r\nb\r\n*2\r\n:1\r\n$-1\r\n";
+  const std::pair<std::size_t, std::string> whole[] = {{4, "a"}, {11, "b"}, {24, "[1 nil]"}};
+  for (std::size_t size = 0; size <= replies.size(); ++size) {
+    Greet();
+    redis_->Send({{"1"}, {"2"}, {"3"}});
+    ExpectCommands({{"1"}, {"2"}, {"3"}});
+    server_->Send(replies.substr(0, size));
+    server_->Close();
+    Lines answers;
+    for (const auto& [end, shown] : whole) answers.push_back(end <= size ? shown : "UNAVAILABLE");
+    EXPECT_EQ(redis_->Answers(3), answers) << size;
+    EXPECT_TRUE(redis_->AwaitState("waiting"));
+    EXPECT_EQ(redis_->answers(), 0u) << size;
+  }
+}
+
 TEST_F(RedisConnectionTest, DamageAndWordsUnaskedForEndTheConnection) {
   Start();
   for (const auto& [bytes, why] : {std::pair{"!what\r\n", "Protocol error"},
