@@ -113,13 +113,25 @@ void TellOfLimited(const Outcome& outcome, const RuleResult& shown, const Senten
   sentence.Say(" s.");
 }
 
+// What a client may know of where it is looked for; the label is the configuration's own word.
+void TellOfMissing(const RuleResult& result, const Sentence& sentence) {
+  const Source* missing = result.missing;
+  const SourceKind kind = missing == nullptr ? SourceKind::kGlobal : missing->kind;
+  sentence.Say("This request needs ");
+  if (kind == SourceKind::kHeader) sentence.Say("the header ");
+  if (kind == SourceKind::kCookie) sentence.Say("the cookie ");
+  if (kind == SourceKind::kQuery) sentence.Say("the query parameter ");
+  const bool named = missing != nullptr && !missing->name.empty();
+  sentence.Say("`");
+  sentence.Cite(named ? std::string_view(missing->name) : LabelOf(result));
+  sentence.Say("`: send it exactly once.");
+}
+
 void TellOfDenial(const Outcome& outcome, const RuleResult& shown, const Sentence& sentence) {
   if (!shown.rule->message.empty()) return sentence.Cite(shown.rule->message);
   switch (outcome.answer) {
     case Answer::kMissingIdentity:
-      sentence.Say("This request needs `");
-      sentence.Cite(LabelOf(shown));
-      return sentence.Say("`: send it exactly once.");
+      return TellOfMissing(shown, sentence);
     case Answer::kDenied:
       return sentence.Say("This request is not allowed here. Waiting does not help.");
     case Answer::kNeverPasses:

@@ -77,7 +77,7 @@ TEST_F(DenialTest, AWaitThatNobodyKnowsIsNotPromised) {
 TEST_F(DenialTest, AMissingIdentityIsA401ThatNamesIt) {
   const Outcome& outcome = Denied(Answer::kMissingIdentity, 0s);
   EXPECT_EQ(DenialStatus(outcome), 401);
-  EXPECT_THAT(Body(outcome), HasSubstr("This request needs `api_key`"));
+  EXPECT_THAT(Body(outcome), HasSubstr("This request needs the header `K`"));
   EXPECT_THAT(Fields(outcome), HasSubstr("WWW-Authenticate: Sluice identity=\"api_key\"\r\n"));
   EXPECT_THAT(Fields(outcome), Not(HasSubstr("Retry-After")));
 }
@@ -117,12 +117,31 @@ TEST_F(DenialTest, PlainJsonSaysTheSameInFewerWords) {
             "\"rule\":\"api\",\"retry_after_ms\":2401}\n");
   EXPECT_EQ(Body(Denied(Answer::kMissingIdentity, 0s), kJson),
             "{\"error\":\"missing_identity\","
-            "\"message\":\"This request needs `api_key`: send it exactly once.\","
+            "\"message\":\"This request needs the header `K`: send it exactly once.\","
             "\"rule\":\"api\"}\n");
   EXPECT_THAT(Body(Denied(Answer::kDenied, 0s), kJson), HasSubstr("{\"error\":\"denied\","));
   const std::string never = Body(Denied(Answer::kNeverPasses, kNever), kJson);
   EXPECT_THAT(never, HasSubstr("{\"error\":\"cost_above_limit\","));
   EXPECT_THAT(never, HasSubstr(",\"max_cost\":100}"));
+}
+
+TEST_F(DenialTest, AMissingIdentityIsNamedAsTheClientSendsIt) {
+  const struct {
+    Source source;
+    std::string needs;
+  } rows[] = {
+      {{.kind = SourceKind::kHeader, .name = "X-Key", .label = "api_key"}, "the header `X-Key`"},
+      {{.kind = SourceKind::kCookie, .name = "sid", .label = "session"}, "the cookie `sid`"},
+      {{.kind = SourceKind::kQuery, .name = "k", .label = "query.k"}, "the query parameter `k`"},
+      {{.kind = SourceKind::kAttribute, .name = "team", .label = "team"}, "`team`"},
+      {{.kind = SourceKind::kHost, .name = "", .label = "host"}, "`host`"},
+  };
+  for (const auto& row : rows) {
+    rule_.key = {row.source};
+    EXPECT_THAT(Body(Denied(Answer::kMissingIdentity, 0s)),
+                HasSubstr("This request needs " + row.needs + ": send it exactly once."));
+    EXPECT_THAT(Fields(outcome_), HasSubstr("identity=\"" + row.source.label + "\""));
+  }
 }
 
 TEST_F(DenialTest, PlainJsonKeepsWhatIsHiddenAndTellsARulesOwnMessage) {
