@@ -89,7 +89,7 @@ TEST_F(GatewayTest, SaysWhatKindOfDenialItIs) {
   EXPECT_EQ(anonymous.status, 401);
   EXPECT_FALSE(anonymous.Has("Retry-After"));
   EXPECT_THAT(anonymous.Field("WWW-Authenticate"), HasSubstr("header.K"));
-  EXPECT_THAT(anonymous.body, HasSubstr("header.K"));
+  EXPECT_THAT(anonymous.body, HasSubstr("the header `K`"));
   EXPECT_EQ(Get("/closed").status, 403);
   const RawResponse never = Get("/dear");
   EXPECT_EQ(never.status, 422);
