@@ -377,6 +377,34 @@ TEST_F(ScriptTest, ThirtyTwoRequestsGoInOneCall) {
   for (std::size_t i = 0; i < groups.size(); ++i) EXPECT_EQ(groups[i].allowed, i < 5) << i;
 }
 
+// What was undone is counted on the key, and a key that was lost counts from nothing.
+TEST(ScriptAtATimeTest, AReceiptThatMeetsAKeyThatBeganAnewGivesBackLessAndNeverMore) {
+  ScriptServer server(Clock::kManual);
+  const ScriptLimit limit = Made(ScriptLimit::Make(*token_bucket::MakeLimit({10, 1s}, 10)));
+  const auto charge = [&](std::int64_t ms) {
+    server.SetTime(1'781'000'000'000'000 + ms * 1000);
+    RemoteClaim claim{.key = "key", .limit = &limit, .cost = 10};
+    RemoteGroup group{.claims = {&claim, 1}};
+    server.Decide({&group, 1});
+    EXPECT_TRUE(group.allowed);
+    return claim.receipt;
+  };
+  const auto give_back = [&](const Receipt& receipt) {
+    RemoteUndo undo{.key = "key", .limit = &limit, .receipt = receipt, .units = receipt.units};
+    server.Undo({&undo, 1});
+    EXPECT_TRUE(undo.given_back);
+  };
+  give_back(charge(0));
+  const Receipt old = charge(0);
+  server.Ask({"DEL", "key"});
+  (void)charge(600);
+  give_back(old);  // 6 of its 10 units are paid back by now
+  RemoteClaim look{.key = "key", .limit = &limit, .cost = 0};
+  RemoteGroup group{.claims = {&look, 1}};
+  server.Decide({&group, 1});
+  EXPECT_EQ(look.decision.remaining, 4U);
+}
+
 // The key is there still, but its window is over: counted from one again, in the same step.
 TEST(ScriptAtATimeTest, AWindowThatEndedIsRenewedTogetherWithItsCount) {
   ScriptServer server(Clock::kManual);
