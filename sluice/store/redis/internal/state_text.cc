@@ -86,6 +86,13 @@ absl::StatusOr<SmallState> ReadCalendar(TextReader& text) {
   return calendar::State{.start = *start, .end = *end, .used = used};
 }
 
+absl::StatusOr<SmallState> ReadCounted(const Limit& limit, TextReader& text) {
+  if (const auto* fixed = std::get_if<fixed_window::Limit>(&limit)) return ReadFixed(*fixed, text);
+  if (std::holds_alternative<sliding_window_counter::Limit>(limit)) return ReadCounter(text);
+  if (std::holds_alternative<calendar::Limit>(limit)) return ReadCalendar(text);
+  return Damaged();
+}
+
 std::string Text(const Limit& limit, const SmallText& state) {
   const token_bucket::Limit* const pace = PaceOf(limit);
   if (const auto* s = std::get_if<token_bucket::State>(&state.state)) {
@@ -124,14 +131,7 @@ absl::StatusOr<SmallText> ReadSmall(const Limit& limit, std::string_view text) {
     }
     return SmallText{leaky_bucket::State{bucket->instant}};
   }
-  absl::StatusOr<SmallState> state = Damaged();
-  if (const auto* fixed = std::get_if<fixed_window::Limit>(&limit)) {
-    state = ReadFixed(*fixed, reader);
-  } else if (std::holds_alternative<sliding_window_counter::Limit>(limit)) {
-    state = ReadCounter(reader);
-  } else if (std::holds_alternative<calendar::Limit>(limit)) {
-    state = ReadCalendar(reader);
-  }
+  const absl::StatusOr<SmallState> state = ReadCounted(limit, reader);
   if (!state.ok()) return state.status();
   return SmallText{*state};
 }
