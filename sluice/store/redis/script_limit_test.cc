@@ -132,5 +132,18 @@ TEST(ScriptLimitTest, ConvertsAsInMemory) {
   }
 }
 
+TEST(ScriptLimitTest, AKeyWithEdgesOfItsOwnOwesByThem) {
+  const Now now = NowOf(1'781'000'000'000'000);
+  const std::uint32_t half = 1U << 31;  // edges half a second later
+  const std::string in_force = "1w1e6/0p 1780999999 4";
+  const ScriptLimit common = *ScriptLimit::Make(*fixed_window::MakeLimit(9, 2s));
+  EXPECT_EQ(ConvertState(in_force, common, now, half)->converted, "1w2e6/0 890500000 4");
+  EXPECT_EQ(ConvertState(in_force, common, now, 0)->converted, "");
+  auto own = *fixed_window::MakeLimit(9, 2s);
+  own.per_key_offset = true;
+  EXPECT_EQ(ConvertState("1w1e6/0 1781000000 4", *ScriptLimit::Make(own), now, half)->converted,
+            "1w2e6/0p 890499999 4");
+}
+
 }  // namespace
 }  // namespace sluice::redis
