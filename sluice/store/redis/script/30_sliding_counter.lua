@@ -84,7 +84,6 @@ if letter == 'c' then
     local units, window, phase = tonumber(ARGV[first]), tonumber(ARGV[first + 1]),
                                  tonumber(ARGV[first + 2])
     local number, previous, current = rolled(limit, text, phase)
-    if previous + current == 0 then return nil end
     if window == number then
       return kept(limit, number, previous, max(current - units, 0), phase)
     elseif window == number - 1 then

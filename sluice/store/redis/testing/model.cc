@@ -164,13 +164,14 @@ Model::Expected Model::Apply(const RemoteGroup& group, std::int64_t wall_us) {
     expected.claims.push_back(Find(keys_, claim, wall_us).Look(claim.cost, now_of(claim)));
     if (Binds(claim.kind) && !expected.claims.back().decision.allowed()) expected.allowed = false;
   }
-  // `how` on a copy of the key, which is kept where something was charged. (A forced charge may be
-  // of less than one unit, which no receipt tells of.)
+  // `how` on a copy of the key, which is kept where something was charged. (A forced charge of
+  // a bucket may be of less than one unit, which no receipt tells of.)
   const auto change = [&](Keys& keys, std::size_t i, const auto& how, bool forced = false) {
     const RemoteClaim& claim = group.claims[i];
     ModelKey key = Find(keys, claim, wall_us);
     const ModelKey::Answer answer = how(key, claim);
-    if (answer.receipt.units > 0 || (forced && claim.cost > 0)) {
+    const bool bucket = claim.limit->letter() == 't' || claim.limit->letter() == 'l';
+    if (answer.receipt.units > 0 || (forced && bucket && claim.cost > 0)) {
       keys.insert_or_assign(std::string(claim.key), key);
     }
     return answer;
