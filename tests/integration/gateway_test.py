@@ -75,7 +75,7 @@ rules:
             status, headers, body = ask(sluice.port, key=None)
             self.assertEqual(status, 401)
             self.assertIsNone(headers["Retry-After"])
-            self.assertIn("api_key", json.loads(body)["detail"])
+            self.assertIn("the header `X-API-Key`", json.loads(body)["detail"])
             self.assertEqual(ask(sluice.port, "/internal//x/../y")[0], 403)
             self.assertEqual(orders.count_requests(), 0)
 
