@@ -42,7 +42,8 @@ class StatusLines {
   std::array<std::string, 500> lines_;
 };
 
-// "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n", for now. Good until the thread's next call.
+// The field Date of this second: "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n". Good until the thread's
+// next call.
 std::string_view DateLine() {
   // Written anew once a second, for each thread.
   struct Text {

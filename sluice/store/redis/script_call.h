@@ -42,12 +42,12 @@ namespace sluice::redis {
 [[nodiscard]] std::string_view ScriptSource();
 
 struct RemoteClaim {
-  std::string_view key;  // as AppendKey() makes it
+  std::string_view key;  // as AppendKeyName() makes it
   const ScriptLimit* limit = nullptr;
   ClaimKind kind = ClaimKind::kBinding;
   bool charge_denied = false;    // as Claim::charge_denied
   std::uint64_t cost = 1;        // 0: only look
-  std::uint32_t phase_bits = 0;  // drawn from the key, by every node alike: KeyName::phase_bits
+  std::uint32_t phase_bits = 0;  // drawn from the key, by every node alike: AppendKeyName()
   std::uint64_t slot = 0;        // concurrency: an id that no other claim ever has; random
 
   Decision decision;
