@@ -1,7 +1,7 @@
 # The functions that the folders' CMakeLists.txt are written with.
 #
 #   sluice_library(NAME HEADERS a.h ... SOURCES a.cc ... DEPS sluice::base ...)
-#     one folder = one library, sluice::NAME; every header is also compiled alone.
+#     one folder = one library, sluice::NAME; no header leans on its includer.
 #     Without SOURCES it is header-only.
 #   sluice_program(NAME SOURCES main.cc ... DEPS ...)
 #   sluice_test(NAME SOURCES a_test.cc ... DEPS ... [ARGS ...] [LABELS ...] [DATA dir])
@@ -30,22 +30,27 @@ function(sluice_library name)
   add_library(sluice::${name} ALIAS sluice_${name})
   target_include_directories(sluice_${name} ${scope} ${PROJECT_SOURCE_DIR})
   target_link_libraries(sluice_${name} ${scope} ${ARG_DEPS})
-  _sluice_check_headers(${name} "${ARG_HEADERS}" "${ARG_DEPS}")
+  _sluice_check_headers(${name} "${ARG_HEADERS}" "${ARG_SOURCES}" "${ARG_DEPS}")
 endfunction()
 
-# Compiles each header on its own, so that none leans on what its includer brought in.
-function(_sluice_check_headers name headers deps)
-  if(NOT headers)
-    return()
-  endif()
+# Compiles each header on its own, so that none leans on what its includer brought in. Where there is
+# an x.cc that is so already: it includes x.h before all else (tools/check_layers).
+function(_sluice_check_headers name headers sources deps)
   set(stubs)
   foreach(header IN LISTS headers)
+    string(REGEX REPLACE "\\.h$" ".cc" source ${header})
+    if(source IN_LIST sources)
+      continue()
+    endif()
     string(MAKE_C_IDENTIFIER ${header} id)
     set(stub ${CMAKE_CURRENT_BINARY_DIR}/header_${id}.cc)
     file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${header})
     file(CONFIGURE OUTPUT ${stub} CONTENT "#include \"@path@\"\n" @ONLY)
     list(APPEND stubs ${stub})
   endforeach()
+  if(NOT stubs)
+    return()
+  endif()
   add_library(sluice_${name}_headers OBJECT EXCLUDE_FROM_ALL ${stubs})
   target_link_libraries(sluice_${name}_headers PRIVATE sluice_flags ${deps})
   set_property(GLOBAL APPEND PROPERTY SLUICE_HEADER_CHECKS sluice_${name}_headers)

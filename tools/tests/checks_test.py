@@ -65,6 +65,13 @@ class LayersTest(CheckTest):
         self.write("sluice/store/a.cc", '#include "a.h"\n')
         self.assert_complains("check_layers", '"sluice/store/a.h"')
 
+    def test_a_source_begins_with_its_own_header(self):
+        self.write("tests/a.h", "")
+        self.write("tests/a.cc", '// A.\n#include <vector>\n\n#include "tests/a.h"\n')
+        self.assert_complains("check_layers", 'tests/a.cc:2: "tests/a.h" comes before all other includes')
+        self.write("tests/a.cc", '// A.\n#include "tests/a.h"\n\n#include <vector>\n')
+        self.assert_passes("check_layers")
+
     def test_outside_headers_are_kept_to_their_floors(self):
         self.write("sluice/store/a.h", "#include <boost/asio/ip/tcp.hpp>\n")
         self.assert_complains("check_layers", "store must not include <boost/asio/ip/tcp.hpp>")
