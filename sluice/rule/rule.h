@@ -60,9 +60,24 @@ struct Cost {
   std::uint64_t max = 0;
 };
 
+// Where a rule's counters lie when there is a shared store.
+enum class RuleScope : std::uint8_t {
+  kShared,
+  kNode,  // each node counts for itself, its share of the limit (node.count)
+};
+
+// What a rule whose counters are shared says while the store does not answer.
+enum class OnStoreFailure : std::uint8_t {
+  kOpen,    // the request passes, as far as this rule is concerned
+  kClosed,  // it is denied
+  kLocal,   // this node counts for itself meanwhile
+};
+
 struct RuleLimit {
   std::string plan;  // empty: the rule's own numbers
   Limit limit;
+  // kLocal: what this node allows by itself, where that is a part of the limit. Empty: all of it.
+  std::optional<Limit> local;
 };
 
 struct Rule {
@@ -79,6 +94,8 @@ struct Rule {
   // as there is no room.
   Duration block_for{0};
   RuleMode mode = RuleMode::kEnforce;
+  RuleScope scope = RuleScope::kShared;
+  OnStoreFailure on_store_failure = OnStoreFailure::kLocal;
   bool hide = false;              // clients are not told of it
   std::string message;            // for the denied client; empty: a default
   Duration retry_jitter{0};       // at most so much is added to the wait that it is told
