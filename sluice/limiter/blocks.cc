@@ -17,9 +17,9 @@ Hash128 BlockKey(const HashKey& hash_key, const Hash128& key) {
   return hash_key(std::string_view(bytes.data(), bytes.size()));
 }
 
-// What a rule says of a request whose key is blocked for `wait` from now. That the cost can never
-// be met tells more, and stays.
-void Extend(Decision& decision, Duration wait) {
+}  // namespace
+
+void ExtendToBlock(Decision& decision, Duration wait) {
   if (decision.verdict == Verdict::kNever) return;
   decision.verdict = Verdict::kLimited;
   decision.remaining = 0;
@@ -31,25 +31,26 @@ void Extend(Decision& decision, Duration wait) {
   }
 }
 
-}  // namespace
-
-void Blocks::Apply(const LimitRequest& request, Outcome& outcome, Now now) {
-  Find(outcome);
+void Blocks::Apply(const LimitRequest& request, Outcome& outcome, std::size_t begin,
+                   std::size_t end, Now now) {
+  const std::span claims = std::span(outcome.claims).subspan(begin, end - begin);
+  Find(outcome, begin, end);
   if (!blocks_.empty()) {
     ApplyGroup(blocks_, now);
-    Withhold(outcome);
+    Withhold(claims);
   }
-  ApplyGroup(outcome.claims, now);
+  ApplyGroup(claims, now);
   for (std::size_t i = 0; i < blocks_.size(); ++i) Settle(i, request, now);
 }
 
-void Blocks::Find(Outcome& outcome) {
+void Blocks::Find(Outcome& outcome, std::size_t begin, std::size_t end) {
   watched_.clear();
   blocks_.clear();
   for (const RuleResult& result : outcome.results) {
     const ActiveRules::Block* const block = outcome.rules->BlockOf(result.rule_index);
-    if (block == nullptr || result.claim < 0) continue;
-    Claim& claim = outcome.claims[static_cast<std::size_t>(result.claim)];
+    const auto index = static_cast<std::size_t>(result.claim);
+    if (block == nullptr || result.claim < 0 || index < begin || index >= end) continue;
+    Claim& claim = outcome.claims[index];
     watched_.push_back({.result = &result, .claim = &claim});
     blocks_.push_back({.key = BlockKey(hash_key_, claim.key),
                        .limit = &block->limit,
@@ -62,7 +63,7 @@ void Blocks::Find(Outcome& outcome) {
   }
 }
 
-void Blocks::Withhold(Outcome& outcome) {
+void Blocks::Withhold(std::span<Claim> claims) {
   bool refused = false;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     if (blocks_[i].decision.allowed()) continue;
@@ -73,7 +74,7 @@ void Blocks::Withhold(Outcome& outcome) {
       claim->kind = claim->charge_denied ? ClaimKind::kSoft : ClaimKind::kShadowLook;
     }
   }
-  if (refused) DecideOnly(outcome.claims);
+  if (refused) DecideOnly(claims);
 }
 
 void Blocks::ApplyGroup(std::span<Claim> claims, Now now) {
@@ -99,7 +100,7 @@ void Blocks::Settle(std::size_t index, const LimitRequest& request, Now now) {
     block.kind = ClaimKind::kBinding;
     ApplyGroup(std::span(&block, 1), now);
   }
-  if (blocked || begins) Extend(claim.decision, block.decision.reset_after);
+  if (blocked || begins) ExtendToBlock(claim.decision, block.decision.reset_after);
 }
 
 }  // namespace sluice

@@ -49,6 +49,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "sluice/base/hash.h"
@@ -58,15 +59,22 @@
 
 namespace sluice {
 
-// One for each limiter, that is, for each thread.
+// What a rule says of a request whose key is blocked for `wait` from now. That the cost can never
+// be met tells more, and stays.
+void ExtendToBlock(Decision& decision, Duration wait);
+
+// For what counts in memory; in a remote store blocks are asked for together with the counters
+// (remote_checks.h). One for each limiter, that is, for each thread.
 class Blocks {
  public:
   // Both outlive this.
   Blocks(Store& store, const HashKey& hash_key) : store_(store), hash_key_(hash_key) {}
 
-  // Decides on one request as Store::Apply does, with the blocks of its rules. The outcome has its
-  // results, and its claims with their keys.
-  void Apply(const LimitRequest& request, Outcome& outcome, Now now);
+  // Decides on claims of one request, [begin, end) of the outcome's, as Store::Apply does, with the
+  // blocks of their rules. The outcome has its results, and its claims with their keys; all in this
+  // range count in memory.
+  void Apply(const LimitRequest& request, Outcome& outcome, std::size_t begin, std::size_t end,
+             Now now);
 
  private:
   // The block of one claim, as a claim of its own, and the result whose claim it is.
@@ -75,9 +83,9 @@ class Blocks {
     Claim* claim;
   };
 
-  void Find(Outcome& outcome);
+  void Find(Outcome& outcome, std::size_t begin, std::size_t end);
   // Those that are blocked are not charged, nor is a request that one of them denies.
-  void Withhold(Outcome& outcome);
+  void Withhold(std::span<Claim> claims);
   void ApplyGroup(std::span<Claim> claims, Now now);
   void Settle(std::size_t index, const LimitRequest& request, Now now);
 

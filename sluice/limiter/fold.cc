@@ -5,6 +5,11 @@
 namespace sluice {
 namespace {
 
+// Whether the rule had nothing to say: it was not asked, or passes while the store is silent.
+bool Silent(const RuleResult& result) {
+  return result.answered_by == AnsweredBy::kNobody || result.answered_by == AnsweredBy::kOpen;
+}
+
 // How a result bears on the answer, worst last.
 Answer AnswerOf(const RuleResult& result, const Claim* claim) {
   switch (result.match) {
@@ -15,6 +20,7 @@ Answer AnswerOf(const RuleResult& result, const Claim* claim) {
     case MatchOutcome::kCounts:
       break;
   }
+  if (claim == nullptr) return Answer::kUnavailable;
   switch (claim->decision.verdict) {
     case Verdict::kAllowed:
       return Answer::kAllowed;
@@ -49,7 +55,7 @@ void Fold(Outcome& outcome) {
   bool any_denied = false;
   for (std::size_t i = 0; i < outcome.results.size(); ++i) {
     const RuleResult& result = outcome.results[i];
-    if (result.rule->mode == RuleMode::kShadow) continue;
+    if (result.rule->mode == RuleMode::kShadow || Silent(result)) continue;
     const Claim* claim = outcome.ClaimOf(result);
     const Answer answer = AnswerOf(result, claim);
     if (claim != nullptr) outcome.delay = std::max(outcome.delay, claim->decision.delay);
@@ -68,6 +74,7 @@ void Fold(Outcome& outcome) {
   if (shown_answer != Answer::kLimited && shown_answer != Answer::kNeverPasses) {
     outcome.retry_after = Duration{0};
   }
+  if (shown_answer == Answer::kUnavailable) outcome.retry_after = kRetryUnavailable;
   if (!outcome.allowed()) outcome.delay = Duration{0};
 }
 

@@ -6,7 +6,7 @@
 
 namespace sluice {
 
-void DecideOnly(std::vector<Claim>& claims) {
+void DecideOnly(std::span<Claim> claims) {
   for (Claim& claim : claims) {
     claim.kind = claim.charge_denied ? ClaimKind::kSoft : ClaimKind::kLook;
   }
@@ -25,6 +25,8 @@ std::string_view AnswerName(Answer answer) {
       return "allowed";
     case Answer::kDelayed:
       return "delayed";
+    case Answer::kUnavailable:
+      return "unavailable";
     case Answer::kLimited:
       return "limited";
     case Answer::kNeverPasses:

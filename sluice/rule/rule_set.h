@@ -45,6 +45,16 @@ enum class MatchOutcome : std::uint8_t {
   kDenies,      // a rule with `deny: true`
 };
 
+// Who answered for a rule that counts.
+enum class AnsweredBy : std::uint8_t {
+  kStore,
+  kNobody,  // not asked: another rule had denied the request before
+  // The shared store did not answer, so what the rule says then (OnStoreFailure) did.
+  kOpen,
+  kClosed,
+  kLocal,
+};
+
 // Where a key's bytes lie in the scratch: Scratch::BytesOf.
 struct KeySpan {
   std::size_t begin = 0;
@@ -55,9 +65,10 @@ struct KeySpan {
 struct RuleResult {
   const Rule* rule = nullptr;
   MatchOutcome match = MatchOutcome::kCounts;
+  AnsweredBy answered_by = AnsweredBy::kStore;  // set by the limiter
   std::uint32_t rule_index = 0;
   std::uint32_t limit_index = 0;  // into rule->limits
-  // Index into Outcome::claims, set by the limiter; -1 when nothing was asked of the store.
+  // Index into Outcome::claims, set by the limiter; -1 when no counter answered.
   std::int32_t claim = -1;
   const Source* missing = nullptr;  // kMissingKey: the part of the key that is missing
   std::uint64_t cost = 0;

@@ -29,6 +29,8 @@ namespace sluice {
 
 // A limit as this store knows it (Store::Register).
 using LimitId = std::uint16_t;
+// Of no limit: that of a claim whose counter lies in a remote store (remote_store.h).
+inline constexpr LimitId kRemoteLimitId = 0xffff;
 
 enum class ClaimKind : std::uint8_t {
   kBinding,  // no room: the request is denied

@@ -5,16 +5,45 @@
 namespace sluice {
 namespace {
 
-constexpr std::array kAllVerdicts = {RuleVerdict::kAllowed,         RuleVerdict::kDelayed,
-                                     RuleVerdict::kLimited,         RuleVerdict::kNeverPasses,
-                                     RuleVerdict::kMissingIdentity, RuleVerdict::kDenied,
-                                     RuleVerdict::kShadowLimited};
+constexpr std::array kAllVerdicts = {RuleVerdict::kAllowed,     RuleVerdict::kDelayed,
+                                     RuleVerdict::kUnavailable, RuleVerdict::kLimited,
+                                     RuleVerdict::kNeverPasses, RuleVerdict::kMissingIdentity,
+                                     RuleVerdict::kDenied,      RuleVerdict::kShadowLimited};
 static_assert(kAllVerdicts.size() == kRuleVerdicts);
 
-constexpr std::array kAllAnswers = {Answer::kAllowed,         Answer::kDelayed,
-                                    Answer::kLimited,         Answer::kNeverPasses,
-                                    Answer::kMissingIdentity, Answer::kDenied};
+constexpr std::array kAllAnswers = {
+    Answer::kAllowed,     Answer::kDelayed,         Answer::kUnavailable, Answer::kLimited,
+    Answer::kNeverPasses, Answer::kMissingIdentity, Answer::kDenied};
 static_assert(kAllAnswers.size() == kAnswers);
+
+constexpr std::array kAllFailureModes = {AnsweredBy::kOpen, AnsweredBy::kClosed,
+                                         AnsweredBy::kLocal};
+static_assert(kAllFailureModes.size() == kFailureModes);
+
+std::string_view Name(AnsweredBy failure_mode) {
+  switch (failure_mode) {
+    case AnsweredBy::kOpen:
+      return "open";
+    case AnsweredBy::kClosed:
+      return "closed";
+    case AnsweredBy::kLocal:
+      return "local";
+    case AnsweredBy::kStore:
+    case AnsweredBy::kNobody:
+      break;
+  }
+  return "";
+}
+
+// Where it is in kAllFailureModes; behind its end for an answer by no failure mode.
+std::size_t IndexOf(AnsweredBy by) {
+  return by < AnsweredBy::kOpen
+             ? kFailureModes
+             : static_cast<std::size_t>(by) - static_cast<std::size_t>(AnsweredBy::kOpen);
+}
+
+// The rule met the request, but had nothing to say.
+bool Silent(const RuleResult& result) { return result.answered_by == AnsweredBy::kNobody; }
 
 RuleVerdict VerdictOf(const Outcome& outcome, const RuleResult& result) {
   if (result.rule->mode == RuleMode::kShadow && outcome.Violated(result)) {
@@ -28,7 +57,12 @@ RuleVerdict VerdictOf(const Outcome& outcome, const RuleResult& result) {
     case MatchOutcome::kCounts:
       break;
   }
-  switch (outcome.ClaimOf(result)->decision.verdict) {
+  const Claim* const claim = outcome.ClaimOf(result);
+  if (claim == nullptr) {
+    return result.answered_by == AnsweredBy::kClosed ? RuleVerdict::kUnavailable
+                                                     : RuleVerdict::kAllowed;
+  }
+  switch (claim->decision.verdict) {
     case Verdict::kAllowed:
       return RuleVerdict::kAllowed;
     case Verdict::kDelayed:
@@ -49,6 +83,8 @@ std::string_view Name(RuleVerdict verdict) {
       return "allowed";
     case RuleVerdict::kDelayed:
       return "delayed";
+    case RuleVerdict::kUnavailable:
+      return "unavailable";
     case RuleVerdict::kLimited:
       return "limited";
     case RuleVerdict::kNeverPasses:
@@ -77,20 +113,36 @@ void Metrics::Show(const RuleSet& rules) {
   for (const Rule& rule : rules.rules()) shown_.push_back(rule.name);
 }
 
-std::uint64_t Metrics::CountLocked(std::string_view rule, RuleVerdict verdict) const {
+template <class What>
+std::uint64_t Metrics::CountLocked(std::string_view rule, What what) const {
   std::uint64_t sum = 0;
-  for (const auto& thread : threads_) {
-    const std::lock_guard lock(thread->mutex_);
-    const auto found = thread->by_name_.find(rule);
-    if (found == thread->by_name_.end()) continue;
-    sum += (*found->second)[static_cast<std::size_t>(verdict)].Get();
-  }
+  for (const auto& thread : threads_) sum += thread->Count(rule, what);
   return sum;
+}
+
+std::uint64_t ThreadMetrics::Count(std::string_view rule, RuleVerdict verdict) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_name_.find(rule);
+  if (found == by_name_.end()) return 0;
+  return found->second->verdicts[static_cast<std::size_t>(verdict)].Get();
+}
+
+std::uint64_t ThreadMetrics::Count(std::string_view rule, AnsweredBy failure_mode) const {
+  const std::size_t index = IndexOf(failure_mode);
+  const std::lock_guard lock(mutex_);
+  const auto found = by_name_.find(rule);
+  if (found == by_name_.end() || index == kFailureModes) return 0;
+  return found->second->failure_modes[index].Get();
 }
 
 std::uint64_t Metrics::Count(std::string_view rule, RuleVerdict verdict) const {
   const std::lock_guard lock(mutex_);
   return CountLocked(rule, verdict);
+}
+
+std::uint64_t Metrics::Count(std::string_view rule, AnsweredBy failure_mode) const {
+  const std::lock_guard lock(mutex_);
+  return CountLocked(rule, failure_mode);
 }
 
 std::uint64_t Metrics::Count(Answer answer) const {
@@ -115,13 +167,24 @@ void Metrics::Write(std::string& out) const {
       writer.Sample({{"rule", rule}, {"verdict", Name(verdict)}}, CountLocked(rule, verdict));
     }
   }
+  writer.Family("sluice_degraded_decisions_total", "counter",
+                "Decisions of each rule while the shared store did not answer, by failure mode.");
+  for (const std::string& rule : shown_) {
+    for (const AnsweredBy mode : kAllFailureModes) {
+      writer.Sample({{"rule", rule}, {"mode", Name(mode)}}, CountLocked(rule, mode));
+    }
+  }
 }
 
 void ThreadMetrics::OnDecision(const LimitRequest&, const Outcome& outcome) noexcept {
   answers_[static_cast<std::size_t>(outcome.answer)].Add();
   for (const RuleResult& result : outcome.results) {
+    if (Silent(result)) continue;
     RuleCounters& counters = *by_rule_index_[result.rule_index];
-    counters[static_cast<std::size_t>(VerdictOf(outcome, result))].Add();
+    counters.verdicts[static_cast<std::size_t>(VerdictOf(outcome, result))].Add();
+    if (const std::size_t mode = IndexOf(result.answered_by); mode < kFailureModes) [[unlikely]] {
+      counters.failure_modes[mode].Add();
+    }
   }
 }
 

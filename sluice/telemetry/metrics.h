@@ -28,15 +28,18 @@ namespace sluice {
 enum class RuleVerdict : std::uint8_t {
   kAllowed,
   kDelayed,
+  kUnavailable,  // fails closed while the shared store does not answer
   kLimited,
   kNeverPasses,
   kMissingIdentity,
   kDenied,
   kShadowLimited,  // a shadow rule that would have denied
 };
-inline constexpr std::size_t kRuleVerdicts = 7;
-inline constexpr std::size_t kAnswers = 6;  // values of Answer
+inline constexpr std::size_t kRuleVerdicts = 8;
+inline constexpr std::size_t kAnswers = 7;  // values of Answer
 [[nodiscard]] std::string_view Name(RuleVerdict verdict);
+// What answered in the shared store's place: "open", "closed", "local".
+inline constexpr std::size_t kFailureModes = 3;
 
 class ThreadMetrics;
 
@@ -57,9 +60,12 @@ class Metrics {
   // The sum over all threads.
   [[nodiscard]] std::uint64_t Count(std::string_view rule, RuleVerdict verdict) const;
   [[nodiscard]] std::uint64_t Count(Answer answer) const;
+  // Decisions of the rule by its failure mode; 0 for kStore and kNobody.
+  [[nodiscard]] std::uint64_t Count(std::string_view rule, AnsweredBy failure_mode) const;
 
  private:
-  std::uint64_t CountLocked(std::string_view rule, RuleVerdict verdict) const;
+  template <class What>
+  std::uint64_t CountLocked(std::string_view rule, What what) const;
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<ThreadMetrics>> threads_;
@@ -76,6 +82,9 @@ class ThreadMetrics final : public Observer {
  private:
   friend class Metrics;
 
+  [[nodiscard]] std::uint64_t Count(std::string_view rule, RuleVerdict verdict) const;
+  [[nodiscard]] std::uint64_t Count(std::string_view rule, AnsweredBy failure_mode) const;
+
   // Written by one thread, read by any.
   class Counter {
    public:
@@ -87,7 +96,10 @@ class ThreadMetrics final : public Observer {
    private:
     std::atomic<std::uint64_t> value_{0};
   };
-  using RuleCounters = std::array<Counter, kRuleVerdicts>;
+  struct RuleCounters {
+    std::array<Counter, kRuleVerdicts> verdicts;
+    std::array<Counter, kFailureModes> failure_modes;
+  };
 
   std::array<Counter, kAnswers> answers_;     // by Answer
   std::vector<RuleCounters*> by_rule_index_;  // of the rules in force on this thread

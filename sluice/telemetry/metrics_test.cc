@@ -38,8 +38,8 @@ TEST(MetricsTest, ShowsEverySeriesFromTheStart) {
   std::string text;
   metrics.Write(text);
   for (const char* rule : {"a", "b"}) {
-    for (const char* verdict : {"allowed", "delayed", "limited", "never", "missing_identity",
-                                "denied", "shadow_limited"}) {
+    for (const char* verdict : {"allowed", "delayed", "unavailable", "limited", "never",
+                                "missing_identity", "denied", "shadow_limited"}) {
       const std::string series = std::string("sluice_decisions_total{rule=\"") + rule +
                                  "\",verdict=\"" + verdict + "\"} 0\n";
       EXPECT_NE(text.find(series), text.npos) << series;
@@ -75,6 +75,38 @@ TEST(MetricsTest, TellsAShadowDenialFromARealOne) {
   EXPECT_EQ(metrics.Count("s", RuleVerdict::kAllowed), 1u);
   EXPECT_EQ(metrics.Count("s", RuleVerdict::kShadowLimited), 15u);
   EXPECT_EQ(metrics.Count("s", RuleVerdict::kLimited), 0u);
+}
+
+TEST(MetricsTest, TellsWhatFailureModesAnswered) {
+  Metrics metrics;
+  const RuleSet rules({Named("open"), Named("closed"), Named("local"), Named("spared")}, {}, 1);
+  ThreadMetrics& thread = metrics.AddThread();
+  thread.Bind(rules);
+  metrics.Show(rules);
+  Outcome outcome = Said(rules, Answer::kUnavailable, Verdict::kLimited);
+  const AnsweredBy by[] = {AnsweredBy::kOpen, AnsweredBy::kClosed, AnsweredBy::kLocal,
+                           AnsweredBy::kNobody};
+  for (std::size_t i = 0; i < 4; ++i) {
+    outcome.results[i].answered_by = by[i];
+    if (by[i] != AnsweredBy::kLocal) outcome.results[i].claim = -1;
+  }
+  thread.OnDecision({}, outcome);
+  EXPECT_EQ(metrics.Count("open", RuleVerdict::kAllowed), 1u);
+  EXPECT_EQ(metrics.Count("closed", RuleVerdict::kUnavailable), 1u);
+  EXPECT_EQ(metrics.Count("local", RuleVerdict::kLimited), 1u);
+  for (const AnsweredBy mode : {AnsweredBy::kOpen, AnsweredBy::kClosed, AnsweredBy::kLocal}) {
+    EXPECT_EQ(metrics.Count("open", mode), mode == AnsweredBy::kOpen ? 1u : 0u);
+    EXPECT_EQ(metrics.Count("spared", mode), 0u);
+  }
+  EXPECT_EQ(metrics.Count("spared", RuleVerdict::kAllowed), 0u);
+  std::string text;
+  metrics.Write(text);
+  for (const char* sample :
+       {"{rule=\"open\",mode=\"open\"} 1\n", "{rule=\"closed\",mode=\"closed\"} 1\n",
+        "{rule=\"local\",mode=\"local\"} 1\n", "{rule=\"local\",mode=\"open\"} 0\n"}) {
+    EXPECT_NE(text.find(std::string("sluice_degraded_decisions_total") + sample), text.npos)
+        << sample;
+  }
 }
 
 TEST(MetricsTest, CountersStayWithARulesNameOverAReload) {

@@ -80,7 +80,9 @@ std::optional<std::uint64_t> CeilSeconds(Duration wait) {
 }
 
 std::optional<std::uint64_t> RetryAfterSeconds(const Outcome& outcome) {
-  if (outcome.answer != Answer::kLimited) return std::nullopt;
+  if (outcome.answer != Answer::kLimited && outcome.answer != Answer::kUnavailable) {
+    return std::nullopt;
+  }
   const std::optional<std::uint64_t> wait = CeilSeconds(ToldWait(outcome));
   return wait ? std::max<std::uint64_t>(*wait, 1) : wait;
 }

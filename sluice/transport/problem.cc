@@ -36,6 +36,12 @@ Kind KindOf(Answer answer) {
               R"({"type":"urn:sluice:problem:cost-above-limit",)"
               R"("title":"The cost can never be met","status":422)",
               R"({"error":"cost_above_limit")"};
+    case Answer::kUnavailable:
+      return {
+          429,
+          R"({"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",)"
+          R"("title":"Temporary reduced capacity","status":429)",
+          R"({"error":"temporary_reduced_capacity")"};
     case Answer::kLimited:
     case Answer::kAllowed:
     case Answer::kDelayed:
@@ -127,6 +133,13 @@ void TellOfMissing(const RuleResult& result, const Sentence& sentence) {
   sentence.Say("`: send it exactly once.");
 }
 
+void TellOfUnavailable(const Outcome& outcome, const Sentence& sentence) {
+  sentence.Say("Requests can't be counted just now.");
+  sentence.Say(kBeforeWait);
+  sentence.Number(RetryAfterSeconds(outcome).value_or(1));
+  sentence.Say(" s.");
+}
+
 void TellOfDenial(const Outcome& outcome, const RuleResult& shown, const Sentence& sentence) {
   if (!shown.rule->message.empty()) return sentence.Cite(shown.rule->message);
   switch (outcome.answer) {
@@ -136,6 +149,8 @@ void TellOfDenial(const Outcome& outcome, const RuleResult& shown, const Sentenc
       return sentence.Say("This request is not allowed here. Waiting does not help.");
     case Answer::kNeverPasses:
       return sentence.Say("This request costs more than may ever be spent at once. Ask for less.");
+    case Answer::kUnavailable:
+      return TellOfUnavailable(outcome, sentence);
     case Answer::kLimited:
     case Answer::kAllowed:
     case Answer::kDelayed:
@@ -146,8 +161,8 @@ void TellOfDenial(const Outcome& outcome, const RuleResult& shown, const Sentenc
 
 // The members that both forms have.
 void AppendNumbers(const Outcome& outcome, std::string* out) {
-  if (outcome.answer == Answer::kLimited && outcome.retry_after != kNever &&
-      outcome.retry_after != kUnknown) {
+  const bool waits = outcome.answer == Answer::kLimited || outcome.answer == Answer::kUnavailable;
+  if (waits && outcome.retry_after != kNever && outcome.retry_after != kUnknown) {
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(ToldWait(outcome));
     out->append(",\"retry_after_ms\":"sv);
     net::AppendNumber(static_cast<std::size_t>(wait.count()), out);
@@ -216,7 +231,8 @@ void AppendDenialBody(const Outcome& outcome, BodyForm form, std::string* out) {
 void DenialBodies::Append(const Outcome& outcome, std::string* out) {
   const RuleResult* shown = outcome.decisive_result();
   const std::optional<std::uint64_t> seconds = RetryAfterSeconds(outcome);
-  if (shown == nullptr || shown->claim < 0 || !seconds || !shown->rule->message.empty()) {
+  if (shown == nullptr || shown->answered_by != AnsweredBy::kStore || shown->claim < 0 ||
+      !seconds || !shown->rule->message.empty()) {
     return AppendDenialBody(outcome, form_, out);
   }
   out->append(UpToWait(outcome, *shown));

@@ -33,6 +33,8 @@ class DenialTest : public ::testing::Test {
       result.missing = &rule_.key[0];
     } else if (answer == Answer::kDenied) {
       result.match = MatchOutcome::kDenies;
+    } else if (answer == Answer::kUnavailable) {
+      result.answered_by = AnsweredBy::kClosed;
     } else {
       result.claim = 0;
       Claim& claim = outcome_.claims.emplace_back();
@@ -56,6 +58,20 @@ class DenialTest : public ::testing::Test {
   Rule rule_;
   Outcome outcome_;
 };
+
+TEST_F(DenialTest, ARuleThatFailsClosedIsA429OfAKindOfItsOwn) {
+  const Outcome& outcome = Denied(Answer::kUnavailable, kRetryUnavailable);
+  EXPECT_EQ(DenialStatus(outcome), 429);
+  EXPECT_THAT(Fields(outcome), HasSubstr("Retry-After: 1\r\n"));
+  EXPECT_EQ(
+      Body(outcome),
+      "{\"type\":\"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity\","
+      "\"title\":\"Temporary reduced capacity\",\"status\":429,"
+      "\"detail\":\"Requests can't be counted just now. Try again in 1 s.\","
+      "\"retry_after_ms\":1000}\n");
+  EXPECT_THAT(Body(outcome, BodyForm::kJson),
+              HasSubstr("\"error\":\"temporary_reduced_capacity\""));
+}
 
 TEST_F(DenialTest, ALimitIsA429ThatSaysWhenToComeBack) {
   const Outcome& outcome = Denied(Answer::kLimited, 2400ms + 1ns);

@@ -20,6 +20,8 @@ const char* AnswerWord(Answer answer) {
       return "allow";
     case Answer::kDelayed:
       return "delay";
+    case Answer::kUnavailable:
+      return "unavailable";
     case Answer::kLimited:
       return "limit";
     case Answer::kNeverPasses:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sluice/net/await.h"
+#include "sluice/transport/check.h"
 #include "sluice/transport/gateway/trailers.h"
 #include "sluice/transport/gateway/upgrade.h"
 #include "sluice/transport/problem.h"
@@ -161,8 +162,13 @@ Task<bool> GatewaySession::ServeRequest() {
   if (TooLong(head().framing.length)) {
     co_return co_await SendProblem(413, kBodyTooLong, kClose);
   }
-  Decide();
+  co_await transport::Decided(parts_.limiter, Asked(), request_->outcome);
+  NoteDecision();
   const RequestScope scope(*this);
+  if (left_) {  // while a store was asked
+    parts_.limiter.Undo(request_->outcome);
+    co_return false;
+  }
   if (!request_->outcome.allowed()) co_return co_await Deny();
   if (request_->outcome.answer == Answer::kDelayed) {
     const bool still_there = co_await Hold();
@@ -236,14 +242,16 @@ PathError GatewaySession::CheckPath() {
   return NormalizePath(head().path, request_->path_buffer).error;
 }
 
-void GatewaySession::Decide() {
-  parts_.limiter.Check({.method = head().method,
-                        .target = head().path,
-                        .host = head().host,
-                        .peer = peer_address_,
-                        .headers = request_->fields,
-                        .exempt = terms_->cors.Exempts(head())},
-                       request_->outcome);
+LimitRequest GatewaySession::Asked() {
+  return {.method = head().method,
+          .target = head().path,
+          .host = head().host,
+          .peer = peer_address_,
+          .headers = request_->fields,
+          .exempt = terms_->cors.Exempts(head())};
+}
+
+void GatewaySession::NoteDecision() {
   Books& books = parts_.counters.books;
   if (request_->outcome.allowed()) {
     books.EnterAdmitted();

@@ -88,7 +88,8 @@ class GatewaySession final : public net::Http1Session, private net::HangupWatch:
   [[nodiscard]] bool AsksForHealth() const;
   net::Task<bool> AnswerHealth();
   [[nodiscard]] PathError CheckPath();
-  void Decide();
+  [[nodiscard]] LimitRequest Asked();
+  void NoteDecision();
   void KeepSlots();
   net::Task<bool> Deny();
   net::Task<bool> Hold();

@@ -1,0 +1,340 @@
+#include "sluice/limiter/remote_checks.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "sluice/limiter/fold.h"
+
+namespace sluice {
+namespace {
+
+// A part that no other outcome reads, and that is empty.
+RemotePart& FreshPart(Outcome& outcome) {
+  if (outcome.remote == nullptr || outcome.remote.use_count() > 1) {
+    outcome.remote = std::make_shared<RemotePart>();
+  }
+  RemotePart& part = *outcome.remote;
+  part.keys.clear();
+  part.claims.clear();
+  part.counted.clear();
+  return part;
+}
+
+bool IsRemote(const Outcome& outcome, const RuleResult& result) {
+  return result.claim >= 0 && static_cast<std::size_t>(result.claim) >= outcome.local_claims;
+}
+
+// Whether a rule denies by what a counter of [begin, end) said.
+bool AnyDenies(const Outcome& outcome, std::size_t begin, std::size_t end) {
+  return std::any_of(outcome.results.begin(), outcome.results.end(), [&](const RuleResult& result) {
+    const auto index = static_cast<std::size_t>(result.claim);
+    return result.claim >= 0 && index >= begin && index < end &&
+           result.rule->mode == RuleMode::kEnforce && outcome.Violated(result);
+  });
+}
+
+// Of the claims that count remotely only those stay that charge denials.
+void KeepWhatChargesDenials(Outcome& outcome) {
+  std::size_t kept = outcome.local_claims;
+  for (RuleResult& result : outcome.results) {
+    if (!IsRemote(outcome, result)) continue;
+    Claim& claim = outcome.claims[static_cast<std::size_t>(result.claim)];
+    if (!claim.charge_denied) {
+      result.claim = -1;
+      result.answered_by = AnsweredBy::kNobody;
+      continue;
+    }
+    claim.kind = ClaimKind::kSoft;
+    outcome.claims[kept] = claim;
+    result.claim = static_cast<std::int32_t>(kept++);
+  }
+  outcome.claims.resize(kept);
+}
+
+// What the rule says while the store does not answer.
+AnsweredBy ModeOf(const Rule& rule) {
+  switch (rule.on_store_failure) {
+    case OnStoreFailure::kOpen:
+      return AnsweredBy::kOpen;
+    case OnStoreFailure::kClosed:
+      return rule.mode == RuleMode::kShadow ? AnsweredBy::kOpen : AnsweredBy::kClosed;
+    case OnStoreFailure::kLocal:
+      break;
+  }
+  return AnsweredBy::kLocal;
+}
+
+RemoteClaim BlockLook(std::string_view key, const Rule& rule, const ActiveRules::Block& block) {
+  const bool shadow = rule.mode == RuleMode::kShadow;
+  return {.key = key,
+          .block = true,
+          .limit = block.remote.get(),
+          .kind = shadow ? ClaimKind::kShadowLook : ClaimKind::kLook,
+          .charge_denied = false,
+          .cost = CapacityOf(block.remote->limit()),
+          .decision = {},
+          .receipt = {}};
+}
+
+}  // namespace
+
+bool RemoteChecks::Begin(const LimitRequest& request, Outcome& outcome,
+                         const RuleSet::Scratch& keys, bool refused, Now now,
+                         absl::AnyInvocable<void()> done) {
+  if (BeginLocal(request, outcome, refused, now)) {
+    DrawUp(outcome, keys);
+    outcome.remote->done = std::move(done);
+    if (Send(outcome, now, &RemoteChecks::OnAnswer).ok()) return false;
+    outcome.remote->done = nullptr;
+    Degrade(outcome, now);
+  }
+  Report(outcome);
+  return true;
+}
+
+void RemoteChecks::AnswerWithout(const LimitRequest& request, Outcome& outcome, bool refused,
+                                 Now now) {
+  if (BeginLocal(request, outcome, refused, now)) Degrade(outcome, now);
+  Report(outcome);
+}
+
+bool RemoteChecks::BeginLocal(const LimitRequest& request, Outcome& outcome, bool refused,
+                              Now now) {
+  outcome.now = now;
+  FreshPart(outcome).request = request;
+  const bool passes = DecideLocal(request, outcome, 0, outcome.local_claims, now) && !refused;
+  if (!passes && !request.look) KeepWhatChargesDenials(outcome);
+  return outcome.claims.size() > outcome.local_claims;
+}
+
+// True: no rule denies by what it counts in memory.
+bool RemoteChecks::DecideLocal(const LimitRequest& request, Outcome& outcome, std::size_t begin,
+                               std::size_t end, Now now) {
+  if (begin == end) return true;
+  if (outcome.rules->has_blocks()) {
+    parts_.blocks.Apply(request, outcome, begin, end, now);
+  } else {
+    ClaimGroup group{.claims = std::span(outcome.claims).subspan(begin, end - begin)};
+    parts_.local.Apply(std::span(&group, 1), now);
+  }
+  return !AnyDenies(outcome, begin, end);
+}
+
+// The claims as the remote store wants them.
+void RemoteChecks::DrawUp(Outcome& outcome, const RuleSet::Scratch& keys) {
+  RemotePart& part = *outcome.remote;
+  std::size_t size = 0;
+  for (const RuleResult& result : outcome.results) {
+    if (IsRemote(outcome, result)) size += result.key.size;
+  }
+  part.keys.reserve(size);  // so that views of it stay good
+  for (const RuleResult& result : outcome.results) {
+    if (!IsRemote(outcome, result)) continue;
+    const std::size_t begin = part.keys.size();
+    part.keys.append(keys.BytesOf(result.key));
+    const std::string_view key = std::string_view(part.keys).substr(begin);
+    const ActiveRules::Block* block = outcome.rules->BlockOf(result.rule_index);
+    const bool has_block = block != nullptr && block->remote != nullptr;
+    part.counted.push_back(
+        {.claim = static_cast<std::size_t>(result.claim),
+         .rule_index = result.rule_index,
+         .block = has_block ? static_cast<std::ptrdiff_t>(part.claims.size()) : -1});
+    if (has_block) part.claims.push_back(BlockLook(key, *result.rule, *block));
+  }
+  std::size_t at = 0;
+  for (const RuleResult& result : outcome.results) {
+    if (!IsRemote(outcome, result)) continue;
+    const Claim& claim = outcome.claims[static_cast<std::size_t>(result.claim)];
+    part.claims.push_back({.key = std::string_view(part.keys).substr(at, result.key.size),
+                           .block = false,
+                           .limit = outcome.rules->RemoteOf(result.rule_index, result.limit_index),
+                           .kind = claim.kind,
+                           .charge_denied = claim.charge_denied,
+                           .cost = claim.cost,
+                           .decision = {},
+                           .receipt = {}});
+    at += result.key.size;
+  }
+  part.group = {.claims = part.claims};
+}
+
+absl::Status RemoteChecks::Send(Outcome& outcome, Now now,
+                                void (RemoteChecks::*then)(Outcome&, const absl::Status&)) {
+  if (parts_.remote == nullptr) return absl::UnavailableError("there is no remote store");
+  return parts_.remote->Apply(
+      outcome.remote->group, now.steady + parts_.deadline,
+      [this, &outcome, then](const absl::Status& status) { (this->*then)(outcome, status); });
+}
+
+void RemoteChecks::OnAnswer(Outcome& outcome, const absl::Status& status) {
+  const Now now = parts_.clock.Read();
+  if (!status.ok()) {
+    Degrade(outcome, now);
+    return Finish(outcome);
+  }
+  Take(outcome);
+  if (!outcome.remote->group.allowed) TakeBackLocal(outcome, outcome.local_claims, now);
+  outcome.now = now;
+  if (!DrawUpSecond(outcome)) {
+    ApplyBlocks(outcome, /*second=*/false);
+    return Finish(outcome);
+  }
+  if (!Send(outcome, now, &RemoteChecks::OnSecondAnswer).ok()) {
+    ApplyBlocks(outcome, /*second=*/false);
+    Finish(outcome);
+  }
+}
+
+// What the store said, to the outcome.
+void RemoteChecks::Take(Outcome& outcome) {
+  RemotePart& part = *outcome.remote;
+  for (std::size_t i = 0; i < part.counted.size(); ++i) {
+    const RemotePart::Counted& counted = part.counted[i];
+    RemoteClaim& told = part.claims[part.blocks() + i];
+    Claim& claim = outcome.claims[counted.claim];
+    const bool blocked = counted.block >= 0 &&
+                         !part.claims[static_cast<std::size_t>(counted.block)].decision.allowed();
+    if (blocked && claim.kind == ClaimKind::kShadow && !claim.charge_denied &&
+        told.receipt.units > 0) {
+      // Its block denies nobody, but inside of it the rule counts nothing.
+      parts_.remote->Undo(told, told.receipt.units);
+      told.receipt = {};
+    }
+    claim.decision = told.decision;
+    claim.receipt = told.receipt;
+  }
+}
+
+// The blocks that begin, and a second look at what was charged behind a block. False: none.
+bool RemoteChecks::DrawUpSecond(Outcome& outcome) {
+  RemotePart& part = *outcome.remote;
+  part.second.clear();
+  part.second_of.clear();
+  for (std::size_t i = 0; i < part.counted.size(); ++i) {
+    const RemotePart::Counted& counted = part.counted[i];
+    if (counted.block < 0) continue;
+    const Claim& claim = outcome.claims[counted.claim];
+    RemoteClaim next = part.claims[static_cast<std::size_t>(counted.block)];
+    const bool blocked = !next.decision.allowed();
+    if (!blocked && claim.decision.verdict == Verdict::kLimited && !part.request.look) {
+      next.kind = ClaimKind::kShadow;  // by itself, whatever becomes of the others
+    } else if (blocked && claim.receipt.units > 0 && claim.decision.allowed()) {
+      // There was room, and a charge all the same: what is the wait with it?
+      next = part.claims[part.blocks() + i];
+      next.kind = ClaimKind::kShadowLook;
+      next.charge_denied = false;
+    } else {
+      continue;
+    }
+    part.second.push_back(next);
+    part.second_of.push_back(&counted);
+  }
+  part.group = {.claims = part.second};
+  return !part.second.empty();
+}
+
+void RemoteChecks::OnSecondAnswer(Outcome& outcome, const absl::Status& status) {
+  ApplyBlocks(outcome, status.ok());
+  Finish(outcome);
+}
+
+// What blocked rules say. `second`: with what the second call brought.
+void RemoteChecks::ApplyBlocks(Outcome& outcome, bool second) {
+  RemotePart& part = *outcome.remote;
+  for (std::size_t i = 0; second && i < part.second.size(); ++i) {
+    const RemoteClaim& told = part.second[i];
+    const RemotePart::Counted& counted = *part.second_of[i];
+    if (told.block) {
+      // When another node was faster, it stays with the block that runs.
+      part.claims[static_cast<std::size_t>(counted.block)].decision = told.decision;
+      ExtendToBlock(outcome.claims[counted.claim].decision, told.decision.reset_after);
+    } else {
+      outcome.claims[counted.claim].decision = told.decision;
+    }
+  }
+  for (const RemotePart::Counted& counted : part.counted) {
+    if (counted.block < 0) continue;
+    const RemoteClaim& block = part.claims[static_cast<std::size_t>(counted.block)];
+    if (block.decision.allowed()) continue;
+    ExtendToBlock(outcome.claims[counted.claim].decision, block.decision.reset_after);
+  }
+}
+
+// Each rule's failure mode in place of the store.
+void RemoteChecks::Degrade(Outcome& outcome, Now now) {
+  outcome.now = now;
+  const std::size_t before = outcome.local_claims;
+  std::size_t kept = before;
+  bool closed = false;
+  for (RuleResult& result : outcome.results) {
+    if (!IsRemote(outcome, result)) continue;
+    result.answered_by = ModeOf(*result.rule);
+    closed |= result.answered_by == AnsweredBy::kClosed;
+    if (result.answered_by != AnsweredBy::kLocal) {
+      result.claim = -1;
+      continue;
+    }
+    Claim claim = outcome.claims[static_cast<std::size_t>(result.claim)];
+    claim.limit = &outcome.rules->LocalLimit(result.rule_index, result.limit_index);
+    claim.limit_id = outcome.rules->IdOf(result.rule_index, result.limit_index);
+    outcome.claims[kept] = claim;
+    result.claim = static_cast<std::int32_t>(kept++);
+  }
+  outcome.claims.resize(kept);
+  outcome.local_claims = kept;
+  if (closed) DecideOnly(std::span(outcome.claims).subspan(before));
+  const bool passes = DecideLocal(outcome.remote->request, outcome, before, kept, now);
+  if (closed || !passes) TakeBackLocal(outcome, before, now);
+}
+
+// The request was denied after the first `end` claims had been charged. What those say is what they
+// say now.
+void RemoteChecks::TakeBackLocal(Outcome& outcome, std::size_t end, Now now) {
+  for (std::size_t i = 0; i < end; ++i) {
+    Claim& claim = outcome.claims[i];
+    if (claim.receipt.units == 0 || claim.charge_denied) continue;
+    parts_.local.Undo(claim, claim.receipt.units, now);
+    claim.kind = claim.kind == ClaimKind::kShadow ? ClaimKind::kShadowLook : ClaimKind::kLook;
+    ClaimGroup group{.claims = std::span(&claim, 1)};
+    parts_.local.Apply(std::span(&group, 1), now);
+  }
+}
+
+void RemoteChecks::Report(Outcome& outcome) {
+  Fold(outcome);
+  if (parts_.observer != nullptr) {
+    parts_.observer->OnDecision(outcome.remote->request, outcome);
+  }
+}
+
+void RemoteChecks::Finish(Outcome& outcome) {
+  Report(outcome);
+  RemotePart& part = *outcome.remote;
+  // Whoever is called may use the outcome anew.
+  absl::AnyInvocable<void()> done = std::move(part.done);
+  part.done = nullptr;
+  done();
+}
+
+void RemoteChecks::Undo(const Outcome& outcome, Claim& claim) {
+  const auto index = static_cast<std::size_t>(&claim - outcome.claims.data());
+  const RemotePart& part = *outcome.remote;
+  for (std::size_t i = 0; i < part.counted.size(); ++i) {
+    if (part.counted[i].claim != index) continue;
+    RemoteClaim taken = part.claims[part.blocks() + i];
+    taken.receipt = claim.receipt;
+    parts_.remote->Undo(taken, taken.receipt.units);
+    claim.receipt.units = 0;
+  }
+}
+
+void RemoteChecks::Renew(const Outcome& outcome, const Claim& claim) {
+  const auto index = static_cast<std::size_t>(&claim - outcome.claims.data());
+  const RemotePart& part = *outcome.remote;
+  for (std::size_t i = 0; i < part.counted.size(); ++i) {
+    if (part.counted[i].claim == index) parts_.remote->Renew(part.claims[part.blocks() + i]);
+  }
+}
+
+}  // namespace sluice
