@@ -63,9 +63,9 @@ class RemoteStore {
 
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
   // Decides on the claims, all or nothing. OK: `done` is called once, later, from the loop and
-  // never from inside of this; at the latest when `deadline` has passed. Until then `group`, its
-  // claims, their keys and limits stay where they are. Not OK, as the same codes: nothing was
-  // asked, `done` is not called.
+  // never from inside of this; at the latest when `deadline` has passed, by SteadyNow()
+  // (base/steady_now.h). Until then `group`, its claims, their keys and limits stay where they are.
+  // Not OK, as the same codes: nothing was asked, `done` is not called.
   //   Unavailable        there is no store to ask, or it refuses. Nothing was charged, except where
   //                      the connection was lost with the answer
   //   DeadlineExceeded   no answer in time; what was charged stays so, but slots come back

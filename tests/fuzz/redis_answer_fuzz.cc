@@ -43,33 +43,33 @@ const std::vector<ScriptLimit>& Limits() {
 void CheckAnswer(const net::RedisReply& reply) {
   const Now now = NowOf(1'781'000'000'000'000);
   for (const ClaimKind kind : {ClaimKind::kBinding, ClaimKind::kSoft}) {
-    std::vector<RemoteClaim> claims;
+    std::vector<ScriptClaim> claims;
     for (const ScriptLimit& limit : Limits()) {
       claims.push_back({.key = "key", .limit = &limit, .kind = kind, .cost = 3});
     }
     for (std::size_t size = 1; size <= claims.size(); size += claims.size() - 1) {
-      std::vector<RemoteGroup> groups;
+      std::vector<ScriptGroup> groups;
       for (std::size_t i = 0; i + size <= claims.size(); i += size) {
         groups.push_back({.claims = std::span(claims).subspan(i, size)});
       }
       ScriptCall call;
       if (!call.ReadDecide(reply, groups, now).ok()) continue;
-      for (const RemoteGroup& group : groups) {
-        Require(group.state == RemoteGroup::State::kFailed ? !group.status.ok()
+      for (const ScriptGroup& group : groups) {
+        Require(group.state == ScriptGroup::State::kFailed ? !group.status.ok()
                                                            : group.status.ok());
-        Require(!group.allowed || group.state == RemoteGroup::State::kDone);
-        for (const RemoteClaim& claim : group.claims) {
+        Require(!group.allowed || group.state == ScriptGroup::State::kDone);
+        for (const ScriptClaim& claim : group.claims) {
           Require(claim.receipt.units <= claim.cost);
-          Require(claim.receipt.units == 0 || group.state == RemoteGroup::State::kDone);
+          Require(claim.receipt.units == 0 || group.state == ScriptGroup::State::kDone);
           if (group.allowed && kind == ClaimKind::kBinding) Require(claim.decision.allowed());
         }
       }
     }
   }
-  std::array<RemoteUndo, 2> undos;
+  std::array<ScriptUndo, 2> undos;
   ScriptCall call;
   if (call.ReadUndo(reply, undos, now).ok()) {
-    for (const RemoteUndo& undo : undos) Require(undo.status.ok() || !undo.given_back);
+    for (const ScriptUndo& undo : undos) Require(undo.status.ok() || !undo.given_back);
   }
 }
 

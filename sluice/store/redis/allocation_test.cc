@@ -44,12 +44,12 @@ TEST(ScriptAllocationTest, NothingIsAllocatedForACallAndItsAnswer) {
   const std::vector<ScriptLimit> limits = EveryLimit();
   std::vector<std::string> keys;
   for (std::size_t i = 0; i < limits.size(); ++i) keys.push_back(std::to_string(i));
-  std::vector<RemoteClaim> claims;
+  std::vector<ScriptClaim> claims;
   for (std::size_t i = 0; i < limits.size(); ++i) {
     claims.push_back({.key = keys[i], .limit = &limits[i], .phase_bits = 77'777'777, .slot = i});
   }
-  std::vector<RemoteGroup> groups;
-  for (RemoteClaim& claim : claims) groups.push_back({.claims = {&claim, 1}});
+  std::vector<ScriptGroup> groups;
+  for (ScriptClaim& claim : claims) groups.push_back({.claims = {&claim, 1}});
   groups.push_back({.claims = claims});  // and all of them in one request
 
   ScriptCall call;
@@ -65,7 +65,7 @@ TEST(ScriptAllocationTest, NothingIsAllocatedForACallAndItsAnswer) {
     if (!call.ReadDecide(reply, groups, now).ok()) return false;
     name.clear();
     (void)AppendKeyName({}, KeyKind::kCounter, key, &name);
-    return groups.back().state == RemoteGroup::State::kDone && groups[0].allowed;
+    return groups.back().state == ScriptGroup::State::kDone && groups[0].allowed;
   };
   ASSERT_TRUE(once()) << groups.back().status;
 

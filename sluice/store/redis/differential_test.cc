@@ -205,10 +205,10 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
     }
   }
 
-  RemoteClaim SomeClaim() {
+  ScriptClaim SomeClaim() {
     const Key& key = keys_[random_.Below(kKeys)];
     const ScriptLimit& limit = limits_[key.limit];
-    RemoteClaim claim{.key = key.name, .limit = &limit, .phase_bits = key.phase_bits};
+    ScriptClaim claim{.key = key.name, .limit = &limit, .phase_bits = key.phase_bits};
     static constexpr ClaimKind kKinds[] = {ClaimKind::kBinding, ClaimKind::kShadow,
                                            ClaimKind::kSoft, ClaimKind::kLook,
                                            ClaimKind::kShadowLook};
@@ -221,9 +221,9 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
 
   // Several requests in one call.
   void DecideSome() {
-    std::vector<std::vector<RemoteClaim>> claims(random_.Chance(2) ? ScriptCall::kMostGroups
+    std::vector<std::vector<ScriptClaim>> claims(random_.Chance(2) ? ScriptCall::kMostGroups
                                                                    : 1 + random_.Below(4));
-    std::vector<RemoteGroup> groups;
+    std::vector<ScriptGroup> groups;
     std::vector<Model::Expected> expected;
     for (auto& of_group : claims) {
       const std::size_t count = random_.Chance(50) ? 1 : 1 + random_.Below(3);
@@ -236,7 +236,7 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
     expected.resize(groups.size());
     std::vector<std::size_t> again;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      if (groups[i].state == RemoteGroup::State::kAgain) {
+      if (groups[i].state == ScriptGroup::State::kAgain) {
         again.push_back(i);
       } else {
         expected[i] = model_.Apply(groups[i], now_us_);
@@ -248,7 +248,7 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
     }
     steps_ += static_cast<std::int64_t>(groups.size());
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      ASSERT_EQ(groups[i].state, RemoteGroup::State::kDone) << groups[i].status;
+      ASSERT_EQ(groups[i].state, ScriptGroup::State::kDone) << groups[i].status;
       ASSERT_EQ(groups[i].allowed, expected[i].allowed) << server_.sent();
       for (std::size_t j = 0; j < groups[i].claims.size(); ++j) {
         Compare(groups[i].claims[j], expected[i].claims[j]);
@@ -257,7 +257,7 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
     }
   }
 
-  void Compare(const RemoteClaim& claim, const ModelKey::Answer& expected) {
+  void Compare(const ScriptClaim& claim, const ModelKey::Answer& expected) {
     const bool slots = std::holds_alternative<concurrency::Limit>(claim.limit->limit());
     SCOPED_TRACE(absl::StrCat(std::string(claim.limit->prefix()), " cost ", claim.cost, " kind ",
                               static_cast<int>(claim.kind), claim.charge_denied ? " always" : "",
@@ -286,7 +286,7 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
     const std::size_t which = newest ? charged_.size() - 1 : random_.Below(charged_.size());
     const Charged charged = charged_[which];
     charged_.erase(charged_.begin() + static_cast<std::ptrdiff_t>(which));
-    RemoteUndo undo{.key = keys_[charged.key].name,
+    ScriptUndo undo{.key = keys_[charged.key].name,
                     .limit = charged.limit,
                     .phase_bits = keys_[charged.key].phase_bits,
                     .receipt = charged.receipt,
@@ -301,7 +301,7 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
     if (charged_.empty()) return;
     const Charged& charged = charged_[random_.Below(charged_.size())];
     if (!std::holds_alternative<concurrency::Limit>(charged.limit->limit())) return;
-    RemoteRenewal renewal{
+    ScriptRenewal renewal{
         .key = keys_[charged.key].name, .limit = charged.limit, .receipt = charged.receipt};
     server_.Renew({&renewal, 1});
     ASSERT_TRUE(renewal.status.ok()) << renewal.status;

@@ -69,13 +69,13 @@ void Decide(benchmark::State& state) {
   }
   server.own_clock = NowOf(1'781'000'000'000'000);
   {  // Learns the server's time.
-    RemoteClaim claim{.key = keys[0], .limit = &limit};
-    RemoteGroup group{.claims = {&claim, 1}};
+    ScriptClaim claim{.key = keys[0], .limit = &limit};
+    ScriptGroup group{.claims = {&claim, 1}};
     server.Decide({&group, 1});
   }
-  std::vector<RemoteClaim> claims(groups_a_call, RemoteClaim{.limit = &limit});
-  std::vector<RemoteGroup> groups;
-  for (RemoteClaim& claim : claims) groups.push_back({.claims = {&claim, 1}});
+  std::vector<ScriptClaim> claims(groups_a_call, ScriptClaim{.limit = &limit});
+  std::vector<ScriptGroup> groups;
+  for (ScriptClaim& claim : claims) groups.push_back({.claims = {&claim, 1}});
   std::size_t next = 0;
   std::size_t decisions = 0;
   std::size_t allowed = 0;
@@ -83,7 +83,7 @@ void Decide(benchmark::State& state) {
   for (auto _ : state) {
     std::string bytes;
     for (std::size_t i = 0; i < kCalls; ++i) {
-      for (RemoteClaim& claim : claims) {
+      for (ScriptClaim& claim : claims) {
         claim.key = keys[next++ * 7919 % kKeys];
         claim.slot = next;
       }
@@ -92,7 +92,7 @@ void Decide(benchmark::State& state) {
     server.SendAll(bytes);
     for (std::size_t i = 0; i < kCalls; ++i) {
       if (!server.Read(groups).ok()) state.SkipWithError("no answer");
-      for (const RemoteGroup& group : groups) allowed += group.allowed ? 1 : 0;
+      for (const ScriptGroup& group : groups) allowed += group.allowed ? 1 : 0;
     }
     decisions += kCalls * groups_a_call;
   }

@@ -38,7 +38,7 @@ absl::Status TroubleOf(std::string_view text) {
   return absl::UnavailableError(std::string(text));
 }
 
-std::string_view KindWord(const RemoteClaim& claim) {
+std::string_view KindWord(const ScriptClaim& claim) {
   switch (claim.kind) {
     case ClaimKind::kBinding:
       return claim.charge_denied ? "B" : "b";
@@ -57,7 +57,7 @@ std::string_view KindWord(const RemoteClaim& claim) {
 bool Binds(ClaimKind kind) { return kind == ClaimKind::kBinding || kind == ClaimKind::kLook; }
 
 // What a claim costs, in the script's numbers.
-Instant CostOf(const RemoteClaim& claim) {
+Instant CostOf(const ScriptClaim& claim) {
   const Limit& limit = claim.limit->limit();
   const auto* pace = std::get_if<token_bucket::Limit>(&limit);
   if (const auto* queue = std::get_if<leaky_bucket::Limit>(&limit)) pace = &queue->pace;
@@ -72,12 +72,12 @@ Instant CostOf(const RemoteClaim& claim) {
 }
 
 // Of the buckets, whose increments do not tell.
-bool CanNeverPass(const RemoteClaim& claim) {
+bool CanNeverPass(const ScriptClaim& claim) {
   const char letter = claim.limit->letter();
   return (letter == 't' || letter == 'l') && claim.cost > CapacityOf(claim.limit->limit());
 }
 
-bool SameShape(const RemoteClaim& a, const RemoteClaim& b) {
+bool SameShape(const ScriptClaim& a, const ScriptClaim& b) {
   return a.limit == b.limit && a.kind == b.kind && a.charge_denied == b.charge_denied &&
          a.cost == b.cost;
 }
@@ -110,7 +110,7 @@ class ScriptCall::Writer {
   void Number(std::size_t number) { Number(static_cast<std::int64_t>(number)); }
 
   // "shape", or "shape more" with what no two claims share.
-  void Claim(std::size_t shape, const RemoteClaim& claim) {
+  void Claim(std::size_t shape, const ScriptClaim& claim) {
     std::array<char, 48> word;
     char* end = std::to_chars(word.data(), word.data() + 20, shape).ptr;
     if (claim.limit->letter() == 'n') {
@@ -172,25 +172,25 @@ std::size_t ScriptCall::NumberOf(const ScriptLimit* limit) {
   return limits_.size();
 }
 
-std::size_t ScriptCall::ShapeOf(const RemoteClaim& claim) {
+std::size_t ScriptCall::ShapeOf(const ScriptClaim& claim) {
   const auto found = std::ranges::find_if(
-      shapes_, [&](const RemoteClaim* shape) { return SameShape(*shape, claim); });
+      shapes_, [&](const ScriptClaim* shape) { return SameShape(*shape, claim); });
   if (found != shapes_.end()) return static_cast<std::size_t>(found - shapes_.begin()) + 1;
   shapes_.push_back(&claim);
   return shapes_.size();
 }
 
-void ScriptCall::AppendDecide(std::string_view sha, std::span<const RemoteGroup> groups, Now now,
+void ScriptCall::AppendDecide(std::string_view sha, std::span<const ScriptGroup> groups, Now now,
                               std::string* out) {
   assert(!groups.empty() && groups.size() <= kMostGroups);
   limits_.clear();
   shapes_.clear();
   std::size_t claims = 0;
   std::size_t conversions = 0;
-  for (const RemoteGroup& group : groups) {
+  for (const ScriptGroup& group : groups) {
     assert(!group.claims.empty());
     claims += group.claims.size();
-    for (const RemoteClaim& claim : group.claims) {
+    for (const ScriptClaim& claim : group.claims) {
       (void)NumberOf(claim.limit);
       (void)ShapeOf(claim);
       conversions += claim.converts ? 1 : 0;
@@ -200,19 +200,19 @@ void ScriptCall::AppendDecide(std::string_view sha, std::span<const RemoteGroup>
                     kWordsOfShape * shapes_.size() + 1 + claims + 1 + 3 * conversions,
                 out);
   writer.Begin(sha, claims);
-  for (const RemoteGroup& group : groups) {
-    for (const RemoteClaim& claim : group.claims) writer.Word(claim.key);
+  for (const ScriptGroup& group : groups) {
+    for (const ScriptClaim& claim : group.claims) writer.Word(claim.key);
   }
   writer.Limits("d", limits_, now.wall + clock_offset_);
   WriteShapes(writer);
   WriteSizes(groups, claims, writer);
-  for (const RemoteGroup& group : groups) {
-    for (const RemoteClaim& claim : group.claims) writer.Claim(ShapeOf(claim), claim);
+  for (const ScriptGroup& group : groups) {
+    for (const ScriptClaim& claim : group.claims) writer.Claim(ShapeOf(claim), claim);
   }
   writer.Number(conversions);
   std::size_t number = 0;
-  for (const RemoteGroup& group : groups) {
-    for (const RemoteClaim& claim : group.claims) {
+  for (const ScriptGroup& group : groups) {
+    for (const ScriptClaim& claim : group.claims) {
       ++number;
       if (!claim.converts) continue;
       writer.Number(number);
@@ -224,7 +224,7 @@ void ScriptCall::AppendDecide(std::string_view sha, std::span<const RemoteGroup>
 
 void ScriptCall::WriteShapes(Writer& writer) {
   writer.Number(shapes_.size());
-  for (const RemoteClaim* shape : shapes_) {
+  for (const ScriptClaim* shape : shapes_) {
     const Instant cost = CostOf(*shape);
     writer.Number(NumberOf(shape->limit));
     writer.Word(KindWord(*shape));
@@ -234,11 +234,11 @@ void ScriptCall::WriteShapes(Writer& writer) {
   }
 }
 
-void ScriptCall::WriteSizes(std::span<const RemoteGroup> groups, std::size_t claims,
+void ScriptCall::WriteSizes(std::span<const ScriptGroup> groups, std::size_t claims,
                             Writer& writer) {
   sizes_.clear();
   if (claims > groups.size()) {
-    for (const RemoteGroup& group : groups) absl::StrAppend(&sizes_, group.claims.size(), ",");
+    for (const ScriptGroup& group : groups) absl::StrAppend(&sizes_, group.claims.size(), ",");
   }
   writer.Word(sizes_);
 }
@@ -263,17 +263,17 @@ absl::Status ScriptCall::ReadHead(const net::RedisValue& reply, std::size_t answ
   return absl::OkStatus();
 }
 
-absl::Status ScriptCall::ReadDecide(const net::RedisValue& reply, std::span<RemoteGroup> groups,
+absl::Status ScriptCall::ReadDecide(const net::RedisValue& reply, std::span<ScriptGroup> groups,
                                     Now now) {
   if (absl::Status status = ReadHead(reply, groups.size(), now); !status.ok()) return status;
   for (std::size_t i = 0; i < groups.size(); ++i) ReadGroup(reply[i + 1], groups[i]);
   return absl::OkStatus();
 }
 
-void ScriptCall::ReadGroup(const net::RedisValue& answer, RemoteGroup& group) {
+void ScriptCall::ReadGroup(const net::RedisValue& answer, ScriptGroup& group) {
   group.allowed = false;
   group.status = absl::OkStatus();
-  for (RemoteClaim& claim : group.claims) {
+  for (ScriptClaim& claim : group.claims) {
     claim.receipt = {};
     claim.damaged = false;
   }
@@ -281,15 +281,15 @@ void ScriptCall::ReadGroup(const net::RedisValue& answer, RemoteGroup& group) {
   switch (coded ? answer[0].integer() : -1) {
     case static_cast<int>(GroupCode::kDenied):
     case static_cast<int>(GroupCode::kAllowed):
-      group.state = RemoteGroup::State::kDone;
+      group.state = ScriptGroup::State::kDone;
       group.status = ReadClaims(answer, group);
       break;
     case static_cast<int>(GroupCode::kOtherNumbers):
-      group.state = RemoteGroup::State::kAgain;
+      group.state = ScriptGroup::State::kAgain;
       group.status = ReadOthers(answer, group);
       break;
     case static_cast<int>(GroupCode::kBoundaries):
-      group.state = RemoteGroup::State::kAgain;
+      group.state = ScriptGroup::State::kAgain;
       break;
     case static_cast<int>(GroupCode::kTrouble):
       group.status = TroubleOf(answer[1].text());
@@ -299,20 +299,20 @@ void ScriptCall::ReadGroup(const net::RedisValue& answer, RemoteGroup& group) {
       break;
   }
   if (group.status.ok()) return;
-  for (RemoteClaim& claim : group.claims) claim.receipt = {};
+  for (ScriptClaim& claim : group.claims) claim.receipt = {};
   group.allowed = false;
-  group.state = RemoteGroup::State::kFailed;
+  group.state = ScriptGroup::State::kFailed;
   if (absl::IsInternal(group.status)) ++disagreements_;
 }
 
-absl::Status ScriptCall::ReadClaims(const net::RedisValue& answer, RemoteGroup& group) {
+absl::Status ScriptCall::ReadClaims(const net::RedisValue& answer, ScriptGroup& group) {
   if (answer.size() != 1 + 2 * group.claims.size()) {
     return absl::DataLossError("an answer for another number of claims");
   }
   group.allowed = answer[0].integer() == static_cast<int>(GroupCode::kAllowed);
   bool room = true;
   for (std::size_t i = 0; i < group.claims.size(); ++i) {
-    RemoteClaim& claim = group.claims[i];
+    ScriptClaim& claim = group.claims[i];
     claim.converts = false;
     const std::int64_t done = answer[2 * i + 1].integer();
     if (done < 0 || done > static_cast<int>(Done::kForced)) {
@@ -341,7 +341,7 @@ absl::Status ScriptCall::ReadClaims(const net::RedisValue& answer, RemoteGroup& 
   return absl::OkStatus();
 }
 
-absl::Status ScriptCall::ReadOthers(const net::RedisValue& answer, RemoteGroup& group) {
+absl::Status ScriptCall::ReadOthers(const net::RedisValue& answer, ScriptGroup& group) {
   if (answer.size() < 3 || answer.size() % 2 == 0) {
     return absl::DataLossError("an answer that is none of our script");
   }
@@ -350,7 +350,7 @@ absl::Status ScriptCall::ReadOthers(const net::RedisValue& answer, RemoteGroup& 
     if (which >= group.claims.size()) {
       return absl::DataLossError("an answer for a claim that was not sent");
     }
-    RemoteClaim& claim = group.claims[which];
+    ScriptClaim& claim = group.claims[which];
     // Not Sluice's, or of a later version: it stays as it is.
     absl::StatusOr<Conversion> conversion =
         ConvertState(answer[i + 1].text(), *claim.limit, NowOf(server_us_), claim.phase_bits);
@@ -362,18 +362,18 @@ absl::Status ScriptCall::ReadOthers(const net::RedisValue& answer, RemoteGroup& 
   return absl::OkStatus();
 }
 
-void ScriptCall::AppendUndo(std::string_view sha, std::span<const RemoteUndo> undos, Now now,
+void ScriptCall::AppendUndo(std::string_view sha, std::span<const ScriptUndo> undos, Now now,
                             std::string* out) {
   limits_.clear();
-  for (const RemoteUndo& undo : undos) (void)NumberOf(undo.limit);
+  for (const ScriptUndo& undo : undos) (void)NumberOf(undo.limit);
   Writer writer(3 + undos.size() + 2 + kWordsOfLimit * limits_.size() + 1 +
                     (1 + UndoWords::kSize) * undos.size(),
                 out);
   writer.Begin(sha, undos.size());
-  for (const RemoteUndo& undo : undos) writer.Word(undo.key);
+  for (const ScriptUndo& undo : undos) writer.Word(undo.key);
   writer.Limits("u", limits_, now.wall + clock_offset_);
   writer.Number(undos.size());
-  for (const RemoteUndo& undo : undos) {
+  for (const ScriptUndo& undo : undos) {
     writer.Number(NumberOf(undo.limit));
     if (std::holds_alternative<concurrency::Limit>(undo.limit->limit())) {
       const auto name = SlotName(static_cast<std::uint64_t>(undo.receipt.before));
@@ -404,7 +404,7 @@ absl::StatusOr<bool> ReadYesNo(const net::RedisValue& answer) {
 
 }  // namespace
 
-absl::Status ScriptCall::ReadUndo(const net::RedisValue& reply, std::span<RemoteUndo> undos,
+absl::Status ScriptCall::ReadUndo(const net::RedisValue& reply, std::span<ScriptUndo> undos,
                                   Now now) {
   if (absl::Status status = ReadHead(reply, undos.size(), now); !status.ok()) return status;
   for (std::size_t i = 0; i < undos.size(); ++i) {
@@ -415,14 +415,14 @@ absl::Status ScriptCall::ReadUndo(const net::RedisValue& reply, std::span<Remote
   return absl::OkStatus();
 }
 
-void ScriptCall::AppendRenew(std::string_view sha, std::span<const RemoteRenewal> renewals,
+void ScriptCall::AppendRenew(std::string_view sha, std::span<const ScriptRenewal> renewals,
                              std::string* out) {
   Writer writer(3 + renewals.size() + 3 + 3 * renewals.size(), out);
   writer.Begin(sha, renewals.size());
-  for (const RemoteRenewal& renewal : renewals) writer.Word(renewal.key);
+  for (const ScriptRenewal& renewal : renewals) writer.Word(renewal.key);
   writer.Limits("r", {}, {});
   writer.Number(renewals.size());
-  for (const RemoteRenewal& renewal : renewals) {
+  for (const ScriptRenewal& renewal : renewals) {
     const auto name = SlotName(static_cast<std::uint64_t>(renewal.receipt.before));
     writer.Word({name.data(), name.size()});
     writer.Number(static_cast<std::size_t>(renewal.receipt.units));
@@ -431,7 +431,7 @@ void ScriptCall::AppendRenew(std::string_view sha, std::span<const RemoteRenewal
   }
 }
 
-absl::Status ScriptCall::ReadRenew(const net::RedisValue& reply, std::span<RemoteRenewal> renewals,
+absl::Status ScriptCall::ReadRenew(const net::RedisValue& reply, std::span<ScriptRenewal> renewals,
                                    Now now) {
   if (absl::Status status = ReadHead(reply, renewals.size(), now); !status.ok()) return status;
   for (std::size_t i = 0; i < renewals.size(); ++i) {

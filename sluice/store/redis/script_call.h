@@ -41,7 +41,7 @@ namespace sluice::redis {
 // The script's text, for SCRIPT LOAD, whose reply is its SHA1.
 [[nodiscard]] std::string_view ScriptSource();
 
-struct RemoteClaim {
+struct ScriptClaim {
   std::string_view key;  // as AppendKeyName() makes it
   const ScriptLimit* limit = nullptr;
   ClaimKind kind = ClaimKind::kBinding;
@@ -60,13 +60,13 @@ struct RemoteClaim {
   std::string converted;
 };
 
-struct RemoteGroup {
+struct ScriptGroup {
   enum class State : std::uint8_t {
     kDone,
     kAgain,   // nothing was charged: to be sent again, as it is
     kFailed,  // `status`; no claim has a decision or a receipt
   };
-  std::span<RemoteClaim> claims;  // of one key all under one limit
+  std::span<ScriptClaim> claims;  // of one key all under one limit
   bool allowed = false;           // every binding and look claim had room
   State state = State::kDone;
   // Unavailable: the server refused (READONLY, OOM, ...), nothing was charged. DataLoss: a state or
@@ -75,7 +75,7 @@ struct RemoteGroup {
 };
 
 // A charge to be given back. `receipt` of a claim on `key` under `limit`.
-struct RemoteUndo {
+struct ScriptUndo {
   std::string_view key;
   const ScriptLimit* limit = nullptr;
   std::uint32_t phase_bits = 0;
@@ -87,7 +87,7 @@ struct RemoteUndo {
 };
 
 // A slot to be held on.
-struct RemoteRenewal {
+struct ScriptRenewal {
   std::string_view key;
   const ScriptLimit* limit = nullptr;
   Receipt receipt;
@@ -105,22 +105,22 @@ class ScriptCall {
 
   // Appends the command. `sha` as SCRIPT LOAD gave it. All limits and keys outlive the call. Needs
   // at least one claim in each group.
-  void AppendDecide(std::string_view sha, std::span<const RemoteGroup> groups, Now now,
+  void AppendDecide(std::string_view sha, std::span<const ScriptGroup> groups, Now now,
                     std::string* out);
   // `groups` as they were sent. Errors, which concern all of them:
   //   FailedPrecondition  NOSCRIPT: load the script and send again; nothing was done
   //   Unavailable         the server refused, with its words; nothing was done
   //   DataLoss            this is no answer of our script
-  [[nodiscard]] absl::Status ReadDecide(const net::RedisValue& reply, std::span<RemoteGroup> groups,
+  [[nodiscard]] absl::Status ReadDecide(const net::RedisValue& reply, std::span<ScriptGroup> groups,
                                         Now now);
 
-  void AppendUndo(std::string_view sha, std::span<const RemoteUndo> undos, Now now,
+  void AppendUndo(std::string_view sha, std::span<const ScriptUndo> undos, Now now,
                   std::string* out);
-  [[nodiscard]] absl::Status ReadUndo(const net::RedisValue& reply, std::span<RemoteUndo> undos,
+  [[nodiscard]] absl::Status ReadUndo(const net::RedisValue& reply, std::span<ScriptUndo> undos,
                                       Now now);
-  void AppendRenew(std::string_view sha, std::span<const RemoteRenewal> renewals, std::string* out);
+  void AppendRenew(std::string_view sha, std::span<const ScriptRenewal> renewals, std::string* out);
   [[nodiscard]] absl::Status ReadRenew(const net::RedisValue& reply,
-                                       std::span<RemoteRenewal> renewals, Now now);
+                                       std::span<ScriptRenewal> renewals, Now now);
 
   // How often the script and the algorithms did not agree.
   [[nodiscard]] std::uint64_t disagreements() const { return disagreements_; }
@@ -131,17 +131,17 @@ class ScriptCall {
   class Writer;
 
   [[nodiscard]] std::size_t NumberOf(const ScriptLimit* limit);
-  [[nodiscard]] std::size_t ShapeOf(const RemoteClaim& claim);
+  [[nodiscard]] std::size_t ShapeOf(const ScriptClaim& claim);
   void WriteShapes(Writer& writer);
-  void WriteSizes(std::span<const RemoteGroup> groups, std::size_t claims, Writer& writer);
+  void WriteSizes(std::span<const ScriptGroup> groups, std::size_t claims, Writer& writer);
   [[nodiscard]] absl::Status ReadHead(const net::RedisValue& reply, std::size_t answers, Now now);
-  void ReadGroup(const net::RedisValue& answer, RemoteGroup& group);
-  [[nodiscard]] absl::Status ReadClaims(const net::RedisValue& answer, RemoteGroup& group);
-  [[nodiscard]] absl::Status ReadOthers(const net::RedisValue& answer, RemoteGroup& group);
+  void ReadGroup(const net::RedisValue& answer, ScriptGroup& group);
+  [[nodiscard]] absl::Status ReadClaims(const net::RedisValue& answer, ScriptGroup& group);
+  [[nodiscard]] absl::Status ReadOthers(const net::RedisValue& answer, ScriptGroup& group);
 
   // Of the command that is being written: each limit, and each kind of claim, once.
   std::vector<const ScriptLimit*> limits_;
-  std::vector<const RemoteClaim*> shapes_;
+  std::vector<const ScriptClaim*> shapes_;
   std::string sizes_;
   std::uint64_t disagreements_ = 0;
   Duration clock_offset_{0};

@@ -66,19 +66,19 @@ class ScriptTest : public ::testing::Test {
                  std::stoll(std::string(time[1].text())));
   }
 
-  RemoteClaim Claim(std::string_view key, const ScriptLimit& limit, std::uint64_t cost = 1) {
+  ScriptClaim Claim(std::string_view key, const ScriptLimit& limit, std::uint64_t cost = 1) {
     return {.key = key, .limit = &limit, .cost = cost, .slot = ++last_slot_};
   }
   // One request of one claim.
-  RemoteGroup::State Ask(RemoteClaim& claim) {
-    RemoteGroup group{.claims = {&claim, 1}};
+  ScriptGroup::State Ask(ScriptClaim& claim) {
+    ScriptGroup group{.claims = {&claim, 1}};
     server_.Decide({&group, 1});
     status_ = group.status;
     return group.state;
   }
   bool Charge(std::string_view key, const ScriptLimit& limit, std::uint64_t cost = 1) {
-    RemoteClaim claim = Claim(key, limit, cost);
-    EXPECT_EQ(Ask(claim), RemoteGroup::State::kDone) << status_;
+    ScriptClaim claim = Claim(key, limit, cost);
+    EXPECT_EQ(Ask(claim), ScriptGroup::State::kDone) << status_;
     return claim.decision.allowed();
   }
   std::int64_t Ttl(std::string_view key) { return server_.Ask({"PTTL", key}).integer(); }
@@ -98,13 +98,13 @@ class ScriptTest : public ::testing::Test {
 TEST_F(ScriptTest, EveryKeyLivesAsLongAsItsStateMattersAndHardlyLonger) {
   for (const auto& [name, limit] : OneOfEach()) {
     SCOPED_TRACE(name);
-    RemoteClaim claim = Claim(name, limit, 2);
+    ScriptClaim claim = Claim(name, limit, 2);
     claim.kind = ClaimKind::kSoft;
     // Also beyond the capacity.
     for (const std::uint64_t cost : {2, 2, 5, 5, 5}) {
       claim.cost = cost;
       claim.slot = ++last_slot_;
-      ASSERT_EQ(Ask(claim), RemoteGroup::State::kDone) << status_;
+      ASSERT_EQ(Ask(claim), ScriptGroup::State::kDone) << status_;
       const std::int64_t ttl = Ttl(name);
       Duration matters = claim.decision.reset_after;
       Duration most = LifetimeOf(limit.limit());
@@ -144,9 +144,9 @@ TEST_F(ScriptTest, AWaitOfLessThanASecondIsToldExactly) {
   // As a block of 900 ms is kept: a bucket of nanoseconds that a denial empties.
   const ScriptLimit limit = Bucket(1'000'000'000, 1s, 900'000'000);
   ASSERT_TRUE(Charge("block", limit, 900'000'000));
-  RemoteClaim look = Claim("block", limit, 900'000'000);
+  ScriptClaim look = Claim("block", limit, 900'000'000);
   look.kind = ClaimKind::kLook;
-  ASSERT_EQ(Ask(look), RemoteGroup::State::kDone);
+  ASSERT_EQ(Ask(look), ScriptGroup::State::kDone);
   EXPECT_FALSE(look.decision.allowed());
   EXPECT_GT(look.decision.retry_after, 0ns);
   EXPECT_LE(look.decision.retry_after, 900ms);
@@ -162,13 +162,13 @@ TEST_F(ScriptTest, AShortStateLivesAMillisecondAtLeast) {
 TEST_F(ScriptTest, WhatIsGivenBackLeavesNoKeyThatLivesForEver) {
   for (const auto& [name, limit] : OneOfEach()) {
     SCOPED_TRACE(name);
-    RemoteClaim first = Claim(name, limit, 2);
-    RemoteClaim second = Claim(name, limit, 1);
-    ASSERT_EQ(Ask(first), RemoteGroup::State::kDone) << status_;
-    ASSERT_EQ(Ask(second), RemoteGroup::State::kDone) << status_;
+    ScriptClaim first = Claim(name, limit, 2);
+    ScriptClaim second = Claim(name, limit, 1);
+    ASSERT_EQ(Ask(first), ScriptGroup::State::kDone) << status_;
+    ASSERT_EQ(Ask(second), ScriptGroup::State::kDone) << status_;
     const std::int64_t before = Ttl(name);
-    for (RemoteClaim* claim : {&second, &first}) {
-      RemoteUndo undo{.key = name,
+    for (ScriptClaim* claim : {&second, &first}) {
+      ScriptUndo undo{.key = name,
                       .limit = claim->limit,
                       .receipt = claim->receipt,
                       .units = claim->receipt.units};
@@ -187,12 +187,12 @@ TEST_F(ScriptTest, WhatIsGivenBackLeavesNoKeyThatLivesForEver) {
 // Or a receipt from before could meet a key that began anew, and give back what others spent.
 TEST_F(ScriptTest, AKeyOnWhichSomethingWasUndoneLivesAsLongAsItsReceipts) {
   const ScriptLimit limit = Bucket(10, 10min, 10);
-  RemoteClaim first = Claim("undone", limit, 5);
-  RemoteClaim second = Claim("undone", limit, 5);
-  ASSERT_EQ(Ask(first), RemoteGroup::State::kDone);
-  ASSERT_EQ(Ask(second), RemoteGroup::State::kDone);
+  ScriptClaim first = Claim("undone", limit, 5);
+  ScriptClaim second = Claim("undone", limit, 5);
+  ASSERT_EQ(Ask(first), ScriptGroup::State::kDone);
+  ASSERT_EQ(Ask(second), ScriptGroup::State::kDone);
   const std::int64_t before = Ttl("undone");
-  RemoteUndo undo{.key = "undone", .limit = &limit, .receipt = first.receipt, .units = 5};
+  ScriptUndo undo{.key = "undone", .limit = &limit, .receipt = first.receipt, .units = 5};
   server_.Undo({&undo, 1});
   EXPECT_GT(Ttl("undone"), before - 2000);
   ASSERT_TRUE(Charge("undone", limit));
@@ -210,15 +210,15 @@ TEST_F(ScriptTest, ADeniedRequestWritesNothing) {
     EXPECT_FALSE(Charge(name, limit, 2));
     EXPECT_FALSE(Charge(name, limit, 100)) << "nor one that can never pass";
     EXPECT_FALSE(Charge(absl::StrCat(name, "-new"), limit, 100));
-    std::array<RemoteClaim, 3> claims = {Claim(name, limit, 1), Claim("other", limit, 100),
+    std::array<ScriptClaim, 3> claims = {Claim(name, limit, 1), Claim("other", limit, 100),
                                          Claim("shadow", limit, 1)};
     claims[2].kind = ClaimKind::kShadow;
-    RemoteGroup group{.claims = claims};
+    ScriptGroup group{.claims = claims};
     server_.Decide({&group, 1});
     EXPECT_FALSE(group.allowed);
-    RemoteClaim look = Claim(name, limit, 1);
+    ScriptClaim look = Claim(name, limit, 1);
     look.kind = ClaimKind::kLook;
-    ASSERT_EQ(Ask(look), RemoteGroup::State::kDone);
+    ASSERT_EQ(Ask(look), ScriptGroup::State::kDone);
     EXPECT_EQ(look.decision.allowed(), !queue);
     EXPECT_EQ(Dump(name), state);
     EXPECT_EQ(Dirty(), dirty);
@@ -249,15 +249,15 @@ TEST_F(ScriptTest, WhatIsWrongWithOneRequestHarmsNoOther) {
     SCOPED_TRACE(key);
     const std::string before = Dump(key);
     // In the wrong request the first claim would have room: it must not be charged either.
-    std::array<RemoteClaim, 4> claims = {Claim("left", bucket), Claim("beside", bucket),
+    std::array<ScriptClaim, 4> claims = {Claim("left", bucket), Claim("beside", bucket),
                                          Claim(key, limit), Claim("right", bucket)};
-    std::array<RemoteGroup, 3> groups = {RemoteGroup{.claims = std::span(claims).first(1)},
-                                         RemoteGroup{.claims = std::span(claims).subspan(1, 2)},
-                                         RemoteGroup{.claims = std::span(claims).last(1)}};
+    std::array<ScriptGroup, 3> groups = {ScriptGroup{.claims = std::span(claims).first(1)},
+                                         ScriptGroup{.claims = std::span(claims).subspan(1, 2)},
+                                         ScriptGroup{.claims = std::span(claims).last(1)}};
     server_.Decide(groups);
     EXPECT_TRUE(groups[0].allowed);
     EXPECT_TRUE(groups[2].allowed);
-    EXPECT_EQ(groups[1].state, RemoteGroup::State::kFailed);
+    EXPECT_EQ(groups[1].state, ScriptGroup::State::kFailed);
     EXPECT_EQ(groups[1].status.code(), absl::StatusCode::kDataLoss) << groups[1].status;
     EXPECT_FALSE(groups[1].allowed);
     EXPECT_EQ(claims[1].receipt.units, 0U);
@@ -281,8 +281,8 @@ TEST_F(ScriptTest, AKeyThatLostItsTimeToLiveGetsOneWithTheNextCharge) {
 TEST_F(ScriptTest, AScriptThatIsGoneIsToldApart) {
   const ScriptLimit limit = Bucket(5, 1h, 5);
   server_.Ask({"SCRIPT", "FLUSH"});
-  RemoteClaim claim = Claim("key", limit);
-  RemoteGroup group{.claims = {&claim, 1}};
+  ScriptClaim claim = Claim("key", limit);
+  ScriptGroup group{.claims = {&claim, 1}};
   EXPECT_EQ(server_.DecideOnce({&group, 1}).code(), absl::StatusCode::kFailedPrecondition);
   server_.LoadScript();
   ASSERT_TRUE(server_.DecideOnce({&group, 1}).ok());
@@ -300,14 +300,14 @@ TEST_F(ScriptTest, AServerThatRefusesToWriteIsUnavailableAndStillDenies) {
     } else {
       server_.Ask({"REPLICAOF", "127.0.0.1", "1"});
     }
-    std::array<RemoteClaim, 3> claims = {Claim("new", limit), Claim("newer", limit),
+    std::array<ScriptClaim, 3> claims = {Claim("new", limit), Claim("newer", limit),
                                          Claim("full", limit)};
-    std::array<RemoteGroup, 2> groups = {RemoteGroup{.claims = std::span(claims).first(2)},
-                                         RemoteGroup{.claims = std::span(claims).last(1)}};
+    std::array<ScriptGroup, 2> groups = {ScriptGroup{.claims = std::span(claims).first(2)},
+                                         ScriptGroup{.claims = std::span(claims).last(1)}};
     server_.Decide(groups);
-    EXPECT_EQ(groups[0].state, RemoteGroup::State::kFailed);
+    EXPECT_EQ(groups[0].state, ScriptGroup::State::kFailed);
     EXPECT_EQ(groups[0].status.code(), absl::StatusCode::kUnavailable) << groups[0].status;
-    EXPECT_EQ(groups[1].state, RemoteGroup::State::kDone);
+    EXPECT_EQ(groups[1].state, ScriptGroup::State::kDone);
     EXPECT_FALSE(groups[1].allowed);
     server_.Ask({"CONFIG", "SET", "maxmemory", "0"});
     server_.Ask({"REPLICAOF", "NO", "ONE"});
@@ -318,13 +318,13 @@ TEST_F(ScriptTest, AServerThatRefusesToWriteIsUnavailableAndStillDenies) {
 TEST_F(ScriptTest, EdgesForAWrongTimeAreSentAgain) {
   const ScriptLimit limit = Day(5);
   server_.own_clock = NowOf(ServerNow().wall.time_since_epoch() / 1us + 400LL * 86'400'000'000);
-  RemoteClaim claim = Claim("day", limit);
-  RemoteGroup group{.claims = {&claim, 1}};
+  ScriptClaim claim = Claim("day", limit);
+  ScriptGroup group{.claims = {&claim, 1}};
   ASSERT_TRUE(server_.DecideOnce({&group, 1}).ok());
-  EXPECT_EQ(group.state, RemoteGroup::State::kAgain);
+  EXPECT_EQ(group.state, ScriptGroup::State::kAgain);
   EXPECT_LT(server_.call().clock_offset(), -399 * 24h);
   ASSERT_TRUE(server_.DecideOnce({&group, 1}).ok());
-  EXPECT_EQ(group.state, RemoteGroup::State::kDone);
+  EXPECT_EQ(group.state, ScriptGroup::State::kDone);
   EXPECT_EQ(claim.decision.remaining, 4U);
 }
 
@@ -336,28 +336,28 @@ TEST_F(ScriptTest, AConversionIsKeptOnlyWithAChargeAndOnlyOfTheStateThatWasConve
   EXPECT_FALSE(Charge("key", large, 13));
   EXPECT_EQ(Dump("key"), state);
 
-  RemoteClaim claim = Claim("key", large);
-  RemoteGroup group{.claims = {&claim, 1}};
+  ScriptClaim claim = Claim("key", large);
+  ScriptGroup group{.claims = {&claim, 1}};
   ASSERT_TRUE(server_.DecideOnce({&group, 1}).ok());
-  ASSERT_EQ(group.state, RemoteGroup::State::kAgain);
+  ASSERT_EQ(group.state, ScriptGroup::State::kAgain);
   ASSERT_TRUE(Charge("key", small));  // by a node that has the old rules still
   ASSERT_TRUE(server_.DecideOnce({&group, 1}).ok());
-  ASSERT_EQ(group.state, RemoteGroup::State::kAgain) << "what it converted is no more";
+  ASSERT_EQ(group.state, ScriptGroup::State::kAgain) << "what it converted is no more";
   ASSERT_TRUE(server_.DecideOnce({&group, 1}).ok());
-  ASSERT_EQ(group.state, RemoteGroup::State::kDone);
+  ASSERT_EQ(group.state, ScriptGroup::State::kDone);
   EXPECT_EQ(claim.decision.remaining, 10U);  // of 20, less 8, 1 and 1
   EXPECT_GT(Ttl("key"), 0);
 }
 
 TEST_F(ScriptTest, ASlotIsHeldOnAndComesBackOnce) {
   const ScriptLimit limit = Slots(2, 1h);
-  RemoteClaim two = Claim("slots", limit, 2);
-  ASSERT_EQ(Ask(two), RemoteGroup::State::kDone);
-  RemoteRenewal renewal{.key = "slots", .limit = &limit, .receipt = two.receipt};
+  ScriptClaim two = Claim("slots", limit, 2);
+  ASSERT_EQ(Ask(two), ScriptGroup::State::kDone);
+  ScriptRenewal renewal{.key = "slots", .limit = &limit, .receipt = two.receipt};
   server_.Renew({&renewal, 1});
   EXPECT_TRUE(renewal.held);
   EXPECT_FALSE(Charge("slots", limit));
-  RemoteUndo undo{.key = "slots", .limit = &limit, .receipt = two.receipt, .units = 2};
+  ScriptUndo undo{.key = "slots", .limit = &limit, .receipt = two.receipt, .units = 2};
   server_.Undo({&undo, 1});
   EXPECT_TRUE(undo.given_back);
   EXPECT_TRUE(Charge("slots", limit, 2));
@@ -370,9 +370,9 @@ TEST_F(ScriptTest, ASlotIsHeldOnAndComesBackOnce) {
 
 TEST_F(ScriptTest, ThirtyTwoRequestsGoInOneCall) {
   const ScriptLimit limit = Bucket(5, 1h, 5);
-  std::vector<RemoteClaim> claims(ScriptCall::kMostGroups, Claim("same", limit));
-  std::vector<RemoteGroup> groups;
-  for (RemoteClaim& claim : claims) groups.push_back({.claims = {&claim, 1}});
+  std::vector<ScriptClaim> claims(ScriptCall::kMostGroups, Claim("same", limit));
+  std::vector<ScriptGroup> groups;
+  for (ScriptClaim& claim : claims) groups.push_back({.claims = {&claim, 1}});
   server_.Decide(groups);
   for (std::size_t i = 0; i < groups.size(); ++i) EXPECT_EQ(groups[i].allowed, i < 5) << i;
 }
@@ -383,14 +383,14 @@ TEST(ScriptAtATimeTest, AReceiptThatMeetsAKeyThatBeganAnewGivesBackLessAndNeverM
   const ScriptLimit limit = Made(ScriptLimit::Make(*token_bucket::MakeLimit({10, 1s}, 10)));
   const auto charge = [&](std::int64_t ms) {
     server.SetTime(1'781'000'000'000'000 + ms * 1000);
-    RemoteClaim claim{.key = "key", .limit = &limit, .cost = 10};
-    RemoteGroup group{.claims = {&claim, 1}};
+    ScriptClaim claim{.key = "key", .limit = &limit, .cost = 10};
+    ScriptGroup group{.claims = {&claim, 1}};
     server.Decide({&group, 1});
     EXPECT_TRUE(group.allowed);
     return claim.receipt;
   };
   const auto give_back = [&](const Receipt& receipt) {
-    RemoteUndo undo{.key = "key", .limit = &limit, .receipt = receipt, .units = receipt.units};
+    ScriptUndo undo{.key = "key", .limit = &limit, .receipt = receipt, .units = receipt.units};
     server.Undo({&undo, 1});
     EXPECT_TRUE(undo.given_back);
   };
@@ -399,8 +399,8 @@ TEST(ScriptAtATimeTest, AReceiptThatMeetsAKeyThatBeganAnewGivesBackLessAndNeverM
   server.Ask({"DEL", "key"});
   (void)charge(600);
   give_back(old);  // 6 of its 10 units are paid back by now
-  RemoteClaim look{.key = "key", .limit = &limit, .cost = 0};
-  RemoteGroup group{.claims = {&look, 1}};
+  ScriptClaim look{.key = "key", .limit = &limit, .cost = 0};
+  ScriptGroup group{.claims = {&look, 1}};
   server.Decide({&group, 1});
   EXPECT_EQ(look.decision.remaining, 4U);
 }
@@ -413,8 +413,8 @@ TEST(ScriptAtATimeTest, AWindowThatEndedIsRenewedTogetherWithItsCount) {
   std::string verdicts;
   for (const std::int64_t ms : {0, 0, 0, 999, 1000, 1001, 1999, 1999, 2000}) {
     server.SetTime(1'781'000'000'000'000 + ms * 1000);
-    RemoteClaim claim{.key = "key", .limit = &limit};
-    RemoteGroup group{.claims = {&claim, 1}};
+    ScriptClaim claim{.key = "key", .limit = &limit};
+    ScriptGroup group{.claims = {&claim, 1}};
     server.Decide({&group, 1});
     verdicts += group.allowed ? 'A' : 'D';
   }

@@ -146,7 +146,7 @@ ModelKey ModelKey::As(const ScriptLimit& limit, Now before, Now after) const {
   return converted;
 }
 
-ModelKey Model::Find(const Keys& keys, const RemoteClaim& claim, std::int64_t wall_us) const {
+ModelKey Model::Find(const Keys& keys, const ScriptClaim& claim, std::int64_t wall_us) const {
   const auto found = keys.find(claim.key);
   if (found == keys.end()) return ModelKey(*claim.limit);
   const ModelKey& key = found->second;
@@ -155,19 +155,19 @@ ModelKey Model::Find(const Keys& keys, const RemoteClaim& claim, std::int64_t wa
                 OwnNow(*claim.limit, claim.phase_bits, wall_us));
 }
 
-Model::Expected Model::Apply(const RemoteGroup& group, std::int64_t wall_us) {
+Model::Expected Model::Apply(const ScriptGroup& group, std::int64_t wall_us) {
   Expected expected{.allowed = true};
-  const auto now_of = [&](const RemoteClaim& claim) {
+  const auto now_of = [&](const ScriptClaim& claim) {
     return OwnNow(*claim.limit, claim.phase_bits, wall_us);
   };
-  for (const RemoteClaim& claim : group.claims) {
+  for (const ScriptClaim& claim : group.claims) {
     expected.claims.push_back(Find(keys_, claim, wall_us).Look(claim.cost, now_of(claim)));
     if (Binds(claim.kind) && !expected.claims.back().decision.allowed()) expected.allowed = false;
   }
   // `how` on a copy of the key, which is kept where something was charged. (A forced charge of
   // a bucket may be of less than one unit, which no receipt tells of.)
   const auto change = [&](Keys& keys, std::size_t i, const auto& how, bool forced = false) {
-    const RemoteClaim& claim = group.claims[i];
+    const ScriptClaim& claim = group.claims[i];
     ModelKey key = Find(keys, claim, wall_us);
     const ModelKey::Answer answer = how(key, claim);
     const bool bucket = claim.limit->letter() == 't' || claim.limit->letter() == 'l';
@@ -176,11 +176,11 @@ Model::Expected Model::Apply(const RemoteGroup& group, std::int64_t wall_us) {
     }
     return answer;
   };
-  const auto charge = [&](ModelKey& key, const RemoteClaim& claim) {
+  const auto charge = [&](ModelKey& key, const ScriptClaim& claim) {
     const ModelKey::Answer answer = key.Charge(claim.cost, now_of(claim), claim.slot);
     return answer.receipt.units > 0 ? answer : key.Look(claim.cost, now_of(claim));
   };
-  const auto force = [&](ModelKey& key, const RemoteClaim& claim) {
+  const auto force = [&](ModelKey& key, const ScriptClaim& claim) {
     return key.Force(claim.cost, now_of(claim), claim.slot);
   };
   if (expected.allowed) {
@@ -200,7 +200,7 @@ Model::Expected Model::Apply(const RemoteGroup& group, std::int64_t wall_us) {
     }
   }
   for (std::size_t i = 0; i < group.claims.size(); ++i) {
-    const RemoteClaim& claim = group.claims[i];
+    const ScriptClaim& claim = group.claims[i];
     const bool looks = claim.kind == ClaimKind::kLook || claim.kind == ClaimKind::kShadowLook;
     const bool always = claim.kind == ClaimKind::kSoft || (claim.charge_denied && !looks);
     if (always && expected.claims[i].receipt.units == 0) {
@@ -215,13 +215,13 @@ Model::Expected Model::Apply(const RemoteGroup& group, std::int64_t wall_us) {
   return expected;
 }
 
-void Model::Undo(const RemoteUndo& undo, const Receipt& receipt, std::int64_t wall_us) {
+void Model::Undo(const ScriptUndo& undo, const Receipt& receipt, std::int64_t wall_us) {
   const auto found = keys_.find(undo.key);
   if (found == keys_.end() || found->second.limit().prefix() != undo.limit->prefix()) return;
   found->second.Undo(receipt, undo.units, OwnNow(*undo.limit, undo.phase_bits, wall_us));
 }
 
-bool Model::Renew(const RemoteRenewal& renewal, std::int64_t wall_us) {
+bool Model::Renew(const ScriptRenewal& renewal, std::int64_t wall_us) {
   const auto found = keys_.find(renewal.key);
   if (found == keys_.end()) return false;
   return found->second.Renew(renewal.receipt, NowOf(wall_us));

@@ -56,14 +56,14 @@ class Model {
     bool allowed = false;
     std::vector<ModelKey::Answer> claims;
   };
-  Expected Apply(const RemoteGroup& group, std::int64_t wall_us);
-  void Undo(const RemoteUndo& undo, const Receipt& receipt, std::int64_t wall_us);
-  bool Renew(const RemoteRenewal& renewal, std::int64_t wall_us);
+  Expected Apply(const ScriptGroup& group, std::int64_t wall_us);
+  void Undo(const ScriptUndo& undo, const Receipt& receipt, std::int64_t wall_us);
+  bool Renew(const ScriptRenewal& renewal, std::int64_t wall_us);
 
  private:
   using Keys = std::map<std::string, ModelKey, std::less<>>;
   // The key as the claim finds it, under the claim's limit.
-  [[nodiscard]] ModelKey Find(const Keys& keys, const RemoteClaim& claim,
+  [[nodiscard]] ModelKey Find(const Keys& keys, const ScriptClaim& claim,
                               std::int64_t wall_us) const;
 
   Keys keys_;

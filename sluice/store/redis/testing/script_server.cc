@@ -59,17 +59,17 @@ net::RedisReply ScriptServer::Send() {
   return connection_.Read();
 }
 
-absl::Status ScriptServer::DecideOnce(std::span<RemoteGroup> groups) {
+absl::Status ScriptServer::DecideOnce(std::span<ScriptGroup> groups) {
   bytes_.clear();
   call_.AppendDecide(sha_, groups, own_clock, &bytes_);
   const net::RedisReply reply = Send();
   return call_.ReadDecide(reply, groups, own_clock);
 }
 
-void ScriptServer::Decide(std::span<RemoteGroup> groups) {
+void ScriptServer::Decide(std::span<ScriptGroup> groups) {
   ASSERT_TRUE(DecideOnce(groups).ok());
-  for (RemoteGroup& group : groups) {
-    for (int turn = 1; group.state == RemoteGroup::State::kAgain; ++turn) {
+  for (ScriptGroup& group : groups) {
+    for (int turn = 1; group.state == ScriptGroup::State::kAgain; ++turn) {
       ASSERT_LT(turn, ScriptCall::kMostTurns);
       const absl::Status status = DecideOnce({&group, 1});
       ASSERT_TRUE(status.ok()) << status;
@@ -77,7 +77,7 @@ void ScriptServer::Decide(std::span<RemoteGroup> groups) {
   }
 }
 
-void ScriptServer::Undo(std::span<RemoteUndo> undos) {
+void ScriptServer::Undo(std::span<ScriptUndo> undos) {
   bytes_.clear();
   call_.AppendUndo(sha_, undos, own_clock, &bytes_);
   const net::RedisReply reply = Send();
@@ -85,7 +85,7 @@ void ScriptServer::Undo(std::span<RemoteUndo> undos) {
   ASSERT_TRUE(status.ok()) << status;
 }
 
-void ScriptServer::Renew(std::span<RemoteRenewal> renewals) {
+void ScriptServer::Renew(std::span<ScriptRenewal> renewals) {
   bytes_.clear();
   call_.AppendRenew(sha_, renewals, &bytes_);
   const net::RedisReply reply = Send();

@@ -29,18 +29,18 @@ class ScriptServer {
 
   // Sends and reads until no group is to be sent again (at most ScriptCall::kMostTurns times).
   // Fails the test where the reply as a whole is an error.
-  void Decide(std::span<RemoteGroup> groups);
-  void Undo(std::span<RemoteUndo> undos);
-  void Renew(std::span<RemoteRenewal> renewals);
+  void Decide(std::span<ScriptGroup> groups);
+  void Undo(std::span<ScriptUndo> undos);
+  void Renew(std::span<ScriptRenewal> renewals);
   // One turn; what was sent is in sent().
-  [[nodiscard]] absl::Status DecideOnce(std::span<RemoteGroup> groups);
+  [[nodiscard]] absl::Status DecideOnce(std::span<ScriptGroup> groups);
 
   // Apart, for many calls on their way at once.
-  void Append(std::span<const RemoteGroup> groups, std::string* bytes) {
+  void Append(std::span<const ScriptGroup> groups, std::string* bytes) {
     call_.AppendDecide(sha_, groups, own_clock, bytes);
   }
   void SendAll(std::string_view bytes) { connection_.Send(bytes); }
-  [[nodiscard]] absl::Status Read(std::span<RemoteGroup> groups) {
+  [[nodiscard]] absl::Status Read(std::span<ScriptGroup> groups) {
     return call_.ReadDecide(connection_.Read(), groups, own_clock);
   }
 
