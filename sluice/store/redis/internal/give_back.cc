@@ -1,0 +1,293 @@
+#include "sluice/store/redis/internal/give_back.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "sluice/base/steady_now.h"
+#include "sluice/store/redis/internal/asked_group.h"
+#include "sluice/store/redis/internal/redis_limit.h"
+
+namespace sluice::redis {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMostInCall = ScriptCall::kMostGroups;
+// So that a long queue does not fill the connection's.
+constexpr std::size_t kMostCalls = 8;
+// A server that is silent for that long is left before: so the answer comes, or the connection
+// ends.
+constexpr Duration kDeadline = 10s;
+constexpr Duration kShortestRest = 50ms;
+constexpr Duration kLongestRest = 1s;
+
+bool IsSlot(const RemoteLimit& limit) {
+  return std::holds_alternative<concurrency::Limit>(limit.limit());
+}
+
+// At least as long as a charge of now is owed at all.
+Duration WorthOf(const Limit& limit) {
+  if (const auto* slots = std::get_if<concurrency::Limit>(&limit)) {
+    return slots->slot_ttl > 0s ? slots->slot_ttl : ScriptLimit::kSlotBound;
+  }
+  return LifetimeOf(limit);
+}
+
+}  // namespace
+
+GiveBack::GiveBack(net::EventLoop& loop, const StoreParts& parts, std::size_t max_waiting)
+    : parts_(parts), max_waiting_(max_waiting), rested_(*this, loop.deadlines()) {}
+
+// Null: there are too many.
+GiveBack::Owed* GiveBack::Take(const RemoteLimit& limit) {
+  const std::size_t most = IsSlot(limit) ? max_waiting_ : max_waiting_ / 2;
+  const auto used = [&] { return all_owed_.size() - free_owed_.size(); };
+  if (used() >= most) DropWorthless(SteadyNow());
+  if (used() >= most) {
+    parts_.counters.undos_dropped.Add();
+    return nullptr;
+  }
+  if (free_owed_.empty()) {
+    all_owed_.push_back(std::make_unique<Owed>());
+    free_owed_.push_back(all_owed_.back().get());
+  }
+  Owed* owed = free_owed_.back();
+  free_owed_.pop_back();
+  owed->key.clear();
+  owed->limit = limit.shared_from_this();
+  owed->tries = 0;
+  owed->until = Time::max();
+  owed->look_again = false;
+  parts_.counters.undos_waiting.Set(used());
+  return owed;
+}
+
+GiveBack::Owed* GiveBack::TakeFor(const RemoteClaim& claim) {
+  Owed* owed = Take(*claim.limit);
+  if (owed == nullptr) return nullptr;
+  const KeyKind kind = KindOf(claim.limit->limit(), claim.block);
+  owed->phase_bits = AppendKeyName(parts_.keys, kind, claim.key, &owed->key);
+  owed->receipt = claim.receipt;
+  return owed;
+}
+
+void GiveBack::Undo(const RemoteClaim& claim, std::uint64_t units) {
+  if (claim.receipt.units == 0 || units == 0) return;
+  Owed* owed = TakeFor(claim);
+  if (owed == nullptr) return;
+  owed->units = units;
+  waiting_.push_back(owed);
+  parts_.turn.Ask();
+}
+
+void GiveBack::Release(std::string_view key, const RemoteLimit& limit, std::uint64_t slot,
+                       std::uint64_t units, bool lost) {
+  Owed* owed = Take(limit);
+  if (owed == nullptr) return;
+  owed->key = key;
+  owed->phase_bits = 0;
+  owed->receipt = {.before = static_cast<std::int64_t>(slot), .units = units};
+  owed->units = units;
+  owed->look_again = lost;
+  waiting_.push_back(owed);
+  parts_.turn.Ask();
+}
+
+void GiveBack::Renew(const RemoteClaim& claim) {
+  if (claim.receipt.units == 0 || !IsSlot(*claim.limit)) return;
+  Owed* owed = TakeFor(claim);
+  if (owed == nullptr) return;
+  renewing_.push_back(owed);
+  parts_.turn.Ask();
+}
+
+void GiveBack::Send() {
+  if (waiting_.empty() && renewing_.empty()) return;
+  const Time now = SteadyNow();
+  if (!parts_.link.usable()) {
+    for (Owed* owed : waiting_) {
+      if (owed->until == Time::max()) owed->until = now + WorthOf(owed->limit->limit());
+    }
+    for (Owed* owed : std::exchange(renewing_, {})) Recycle(*owed);
+    return;
+  }
+  while (!waiting_.empty() && calls_on_their_way_ < kMostCalls && SendUndos(now)) {
+  }
+  while (!renewing_.empty() && SendRenewals(now)) {
+  }
+}
+
+// With up to as many of them as go into one.
+GiveBack::Call& GiveBack::NewCall(std::vector<Owed*>* from) {
+  if (free_calls_.empty()) {
+    all_calls_.push_back(std::make_unique<Call>());
+    free_calls_.push_back(all_calls_.back().get());
+  }
+  Call& call = *free_calls_.back();
+  free_calls_.pop_back();
+  const auto end = from->begin() + static_cast<std::ptrdiff_t>(std::min(kMostInCall, from->size()));
+  call.owed.assign(from->begin(), end);
+  from->erase(from->begin(), end);
+  return call;
+}
+
+// False: not now.
+bool GiveBack::SendUndos(Time now) {
+  Call& call = NewCall(&waiting_);
+  for (const Owed* owed : call.owed) {
+    call.undos.push_back({.key = owed->key,
+                          .limit = &RedisLimit::Of(*owed->limit).script(),
+                          .phase_bits = owed->phase_bits,
+                          .receipt = owed->receipt,
+                          .units = owed->units});
+  }
+  bytes_.clear();
+  parts_.script.AppendUndo(parts_.link.sha(), call.undos, parts_.clock.Read(), &bytes_);
+  const absl::Status sent = parts_.link.Send(
+      bytes_, now + kDeadline,
+      [this, &call](const absl::StatusOr<net::RedisReply>& reply) { OnUndone(call, reply); });
+  if (sent.ok()) {
+    ++calls_on_their_way_;
+    return true;
+  }
+  for (Owed* owed : call.owed) Retry(*owed);
+  Recycle(call);
+  return false;
+}
+
+void GiveBack::OnUndone(Call& call, const absl::StatusOr<net::RedisReply>& reply) {
+  --calls_on_their_way_;
+  if (!reply.ok()) {
+    for (Owed* owed : call.owed) NobodyKnows(*owed);
+    return Recycle(call);
+  }
+  const absl::Status status = parts_.script.ReadUndo(*reply, call.undos, parts_.clock.Read());
+  if (status.ok()) {
+    for (std::size_t i = 0; i < call.owed.size(); ++i) Settle(*call.owed[i], call.undos[i]);
+  } else if (absl::IsFailedPrecondition(status)) {
+    parts_.link.OnError(reply->error());
+    parts_.link.LoadAgain();
+    waiting_.insert(waiting_.begin(), call.owed.begin(), call.owed.end());
+  } else if (absl::IsUnavailable(status)) {
+    parts_.link.OnError(reply->error());
+    for (Owed* owed : call.owed) Retry(*owed);
+  } else {
+    for (Owed* owed : call.owed) NobodyKnows(*owed);
+  }
+  Recycle(call);
+  if (!waiting_.empty()) parts_.turn.Ask();
+}
+
+void GiveBack::Settle(Owed& owed, const ScriptUndo& answered) {
+  if (answered.status.ok()) {
+    if (owed.look_again && !answered.given_back) {
+      owed.look_again = false;
+      return Rest(owed, kLongestRest);
+    }
+    parts_.counters.undos.Add();
+    return Recycle(owed);
+  }
+  parts_.link.OnError({answered.status.message().data(), answered.status.message().size()});
+  if (absl::IsUnavailable(answered.status)) return Retry(owed);
+  Drop(owed);  // what is there is no state of ours
+}
+
+void GiveBack::NobodyKnows(Owed& owed) {
+  if (!IsSlot(*owed.limit)) return Drop(owed);
+  owed.look_again = true;
+  Retry(owed);
+}
+
+void GiveBack::Retry(Owed& owed) {
+  const Duration rest = kShortestRest * (1 << std::min(owed.tries, 5));
+  ++owed.tries;
+  Rest(owed, std::min(rest, kLongestRest));
+}
+
+void GiveBack::Rest(Owed& owed, Duration time) {
+  const Time now = SteadyNow();
+  if (owed.until == Time::max()) owed.until = now + WorthOf(owed.limit->limit());
+  owed.rests_until = now + time;
+  if (resting_.empty()) rested_.Set(kShortestRest);
+  resting_.push_back(&owed);
+}
+
+void GiveBack::OnRested() {
+  const Time now = SteadyNow();
+  std::erase_if(resting_, [&](Owed* owed) {
+    if (owed->rests_until > now) return false;
+    waiting_.push_back(owed);
+    return true;
+  });
+  if (!resting_.empty()) rested_.Set(kShortestRest);
+  DropWorthless(now);
+  if (!waiting_.empty()) parts_.turn.Ask();
+}
+
+void GiveBack::DropWorthless(Time now) {
+  for (std::vector<Owed*>* list : {&waiting_, &resting_}) {
+    std::erase_if(*list, [&](Owed* owed) {
+      if (owed->until > now) return false;
+      parts_.counters.undos.Add();
+      Recycle(*owed);
+      return true;
+    });
+  }
+}
+
+bool GiveBack::SendRenewals(Time now) {
+  Call& call = NewCall(&renewing_);
+  for (const Owed* owed : call.owed) {
+    call.renewals.push_back({.key = owed->key,
+                             .limit = &RedisLimit::Of(*owed->limit).script(),
+                             .receipt = owed->receipt});
+  }
+  bytes_.clear();
+  parts_.script.AppendRenew(parts_.link.sha(), call.renewals, &bytes_);
+  const absl::Status sent = parts_.link.Send(
+      bytes_, now + kDeadline,
+      [this, &call](const absl::StatusOr<net::RedisReply>& reply) { OnRenewed(call, reply); });
+  if (sent.ok()) {
+    parts_.counters.renewals.Add(call.owed.size());
+    return true;
+  }
+  for (Owed* owed : call.owed) Recycle(*owed);
+  Recycle(call);
+  return false;
+}
+
+void GiveBack::OnRenewed(Call& call, const absl::StatusOr<net::RedisReply>& reply) {
+  if (reply.ok()) {
+    const absl::Status status = parts_.script.ReadRenew(*reply, call.renewals, parts_.clock.Read());
+    if (reply->is_error()) parts_.link.OnError(reply->error());
+    if (absl::IsFailedPrecondition(status)) {
+      parts_.link.LoadAgain();
+      renewing_.insert(renewing_.end(), call.owed.begin(), call.owed.end());
+      call.owed.clear();
+      parts_.turn.Ask();
+    }
+  }
+  for (Owed* owed : call.owed) Recycle(*owed);
+  Recycle(call);
+}
+
+void GiveBack::Drop(Owed& owed) {
+  parts_.counters.undos_dropped.Add();
+  Recycle(owed);
+}
+
+void GiveBack::Recycle(Owed& owed) {
+  owed.limit.reset();
+  free_owed_.push_back(&owed);
+  parts_.counters.undos_waiting.Set(all_owed_.size() - free_owed_.size());
+}
+
+void GiveBack::Recycle(Call& call) {
+  call.owed.clear();
+  call.undos.clear();
+  call.renewals.clear();
+  free_calls_.push_back(&call);
+}
+
+}  // namespace sluice::redis

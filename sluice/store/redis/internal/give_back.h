@@ -1,0 +1,102 @@
+// What is to be given back, and slots to be held on, until the server knows.
+//
+//   Undo, Release ──> waiting ──Send()──> on its way, up to 32 in a call ──> done
+//                        ^                        │
+//                        `── resting 50 ms .. 1 s ┘  refused; and slots whose fate nobody knows
+//
+// While the store is gone all of it waits: as long as it is worth something, and up to a bound. The
+// charges of counters may fill half of the bound, so that there is room for slots, which are
+// dearer: what is dropped of a counter is paid back with time, a slot only at its end.
+//
+// To give back twice is harmless for a slot, which goes by its id. For a counter it would give back
+// what others spent, so it is not tried again once nobody knows whether it was done: what is lost
+// so stays charged.
+//
+// A slot may also be released that nobody knows to be taken: the connection was lost with the
+// answer. The server may still read from it what was sent there, later than what comes by the next
+// one; so a slot that is not found is looked for once more, a second later.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/base/time.h"
+#include "sluice/net/deadlines.h"
+#include "sluice/net/event_loops.h"
+#include "sluice/store/redis/internal/store_parts.h"
+#include "sluice/store/redis/script_call.h"
+#include "sluice/store/remote_store.h"
+
+namespace sluice::redis {
+
+class GiveBack {
+ public:
+  GiveBack(net::EventLoop& loop, const StoreParts& parts, std::size_t max_waiting);
+  GiveBack(const GiveBack&) = delete;
+  GiveBack& operator=(const GiveBack&) = delete;
+
+  void Undo(const RemoteClaim& claim, std::uint64_t units);
+  // A slot of that id, if there is one. `key` is its name. `lost`: with the connection.
+  void Release(std::string_view key, const RemoteLimit& limit, std::uint64_t slot,
+               std::uint64_t units, bool lost);
+  void Renew(const RemoteClaim& claim);
+
+  // All that waits, as far as the link is usable and not too much is on its way.
+  void Send();
+
+ private:
+  struct Owed {
+    std::string key;
+    std::shared_ptr<const RemoteLimit> limit;
+    std::uint32_t phase_bits = 0;
+    Receipt receipt;
+    std::uint64_t units = 0;
+    int tries = 0;
+    Time until = Time::max();  // when it is worth nothing any more; known from its first rest on
+    Time rests_until;
+    bool look_again = false;  // where it is not found
+  };
+  struct Call {
+    std::vector<Owed*> owed;
+    std::vector<ScriptUndo> undos;
+    std::vector<ScriptRenewal> renewals;
+  };
+
+  Owed* Take(const RemoteLimit& limit);
+  Owed* TakeFor(const RemoteClaim& claim);
+  Call& NewCall(std::vector<Owed*>* from);
+  bool SendUndos(Time now);
+  bool SendRenewals(Time now);
+  void OnUndone(Call& call, const absl::StatusOr<net::RedisReply>& reply);
+  void OnRenewed(Call& call, const absl::StatusOr<net::RedisReply>& reply);
+  void Settle(Owed& owed, const ScriptUndo& answered);
+  void NobodyKnows(Owed& owed);
+  void Rest(Owed& owed, Duration time);
+  void Retry(Owed& owed);
+  void OnRested();
+  void DropWorthless(Time now);
+  void Drop(Owed& owed);
+  void Recycle(Owed& owed);
+  void Recycle(Call& call);
+
+  const StoreParts parts_;
+  const std::size_t max_waiting_;
+
+  std::vector<Owed*> waiting_;
+  std::vector<Owed*> renewing_;
+  std::vector<Owed*> resting_;
+  net::Alarm<GiveBack, &GiveBack::OnRested> rested_;
+  std::size_t calls_on_their_way_ = 0;
+  std::string bytes_;
+
+  std::vector<std::unique_ptr<Owed>> all_owed_;
+  std::vector<Owed*> free_owed_;
+  std::vector<std::unique_ptr<Call>> all_calls_;
+  std::vector<Call*> free_calls_;
+};
+
+}  // namespace sluice::redis

@@ -1,0 +1,51 @@
+#include "sluice/store/redis/redis_counters.h"
+
+#include <utility>
+
+namespace sluice::redis {
+namespace {
+
+struct Known {
+  std::string_view word;
+  ServerError error;
+  std::string_view name;
+};
+
+constexpr std::array<Known, 17> kKnown = {{
+    {"READONLY", ServerError::kReadOnly, "readonly"},
+    {"LOADING", ServerError::kLoading, "loading"},
+    {"OOM", ServerError::kOutOfMemory, "oom"},
+    {"BUSY", ServerError::kBusy, "busy"},
+    {"NOAUTH", ServerError::kNoAuth, "noauth"},
+    {"NOPERM", ServerError::kNoPerm, "noperm"},
+    {"MISCONF", ServerError::kMisconf, "misconf"},
+    {"WRONGTYPE", ServerError::kWrongType, "wrongtype"},
+    {"MASTERDOWN", ServerError::kMasterDown, "masterdown"},
+    {"CLUSTERDOWN", ServerError::kClusterDown, "clusterdown"},
+    {"MOVED", ServerError::kMoved, "moved"},
+    {"ASK", ServerError::kMoved, "moved"},
+    {"CROSSSLOT", ServerError::kMoved, "moved"},
+    {"TRYAGAIN", ServerError::kMoved, "moved"},
+    {"NOSCRIPT", ServerError::kNoScript, "noscript"},
+    {"DAMAGED", ServerError::kDamaged, "damaged"},
+    {"", ServerError::kOther, "other"},
+}};
+
+}  // namespace
+
+ServerError ServerErrorOf(std::string_view text) {
+  const std::string_view word = text.substr(0, text.find(' '));
+  for (const Known& known : kKnown) {
+    if (known.word == word) return known.error;
+  }
+  return ServerError::kOther;
+}
+
+std::string_view NameOf(ServerError error) {
+  for (const Known& known : kKnown) {
+    if (known.error == error) return known.name;
+  }
+  return "other";
+}
+
+}  // namespace sluice::redis

@@ -1,0 +1,68 @@
+// What a store in Redis has done since its start, for the operator. Written by the store's loop
+// alone; any thread may read, each number by itself.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace sluice::redis {
+
+// One writer, so that counting is no locked instruction.
+class RedisCounter {
+ public:
+  void Add(std::uint64_t more = 1) {
+    value_.store(value_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
+  void Set(std::uint64_t value) { value_.store(value, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+// What a server, or our script on it, answers in place of a decision. None of them is a denial.
+enum class ServerError : std::uint8_t {
+  kReadOnly,     // a replica: it was a primary once
+  kLoading,      // reads its data from the disk
+  kOutOfMemory,  // at its maxmemory, and may evict nothing
+  kBusy,         // somebody's script runs for too long
+  kNoAuth,       // wants a password
+  kNoPerm,       // the user may not do what we ask
+  kMisconf,      // cannot save, and was told to take no writes then
+  kWrongType,    // under a key lies what is no state of ours
+  kMasterDown,   // a replica that lost its primary
+  kClusterDown,
+  kMoved,     // a node of a cluster that has not got the key: MOVED, ASK, CROSSSLOT, TRYAGAIN
+  kNoScript,  // it lost the script
+  kDamaged,   // a state that cannot be read
+  kOther,
+};
+inline constexpr std::size_t kServerErrors = 14;
+
+// By its first word: "READONLY You can't write against a read only replica."
+[[nodiscard]] ServerError ServerErrorOf(std::string_view text);
+// For a label: "readonly", "oom", "other".
+[[nodiscard]] std::string_view NameOf(ServerError error);
+
+struct RedisCounters {
+  RedisCounter groups;         // sent; those sent again count once
+  RedisCounter calls;          // of the script, with groups to decide on
+  RedisCounter again;          // groups that were sent again
+  RedisCounter late;           // groups that ended by their deadline
+  RedisCounter refused;        // groups that were not taken, or could not be sent
+  RedisCounter waiting;        // groups that wait now, with those whose late answer is still due
+  RedisCounter damaged;        // states that were impossible and counted as absent
+  RedisCounter disagreements;  // answers that the algorithms do not confirm: none of either counts
+  RedisCounter connects;       // connections that became ready
+  RedisCounter script_loads;   // asked for
+  RedisCounter undos;          // given back, or found to be worth nothing any more
+  RedisCounter undos_dropped;  // could not be given back: that much stays charged
+  RedisCounter undos_waiting;  // now
+  RedisCounter renewals;       // sent
+  std::array<RedisCounter, kServerErrors> errors;  // answers, by kind
+};
+
+}  // namespace sluice::redis

@@ -1,0 +1,79 @@
+// Counters in Redis, shared by every node that uses the same server, prefix and rules.
+//
+//   RedisStore store(loop, clock, {.connection = {.address = {"10.0.0.7", 6379}}});
+//   auto limit = store.Prepare(rule.limit);                    // once for each limit
+//   RemoteClaim claim{.key = key, .limit = limit->get()};
+//   RemoteGroup group{.claims = {&claim, 1}};
+//   store.Apply(group, SteadyNow() + 5ms, [](const absl::Status& status) { ... });
+//
+// What is asked in one turn of the loop goes out together: up to 32 groups in a call of the script
+// (script_call.h), all calls in one write. Each group stands for itself; one that is wrong, such as
+// a key under which something else lies, harms no other.
+//
+// A group ends at its deadline, also when its call was sent; what was charged by it stays charged,
+// but slots are released. One whose deadline has passed is not sent. While there is no connection
+// groups are refused at once, but for the time until the very first attempt has ended: then they
+// wait for it. A group is sent a second time only when the first did nothing (the server had lost
+// the script, or the state under a key was one of other numbers).
+//
+// What the server answers in place of a decision (READONLY, LOADING, OOM, BUSY, ...) is told as
+// Unavailable, with its own words, and never as a denial. A server that says it is the wrong one is
+// left for the one that the address leads to then.
+//
+// Cost of a decision: its bytes, and what hiredis takes for the reply; in steady state nothing else
+// is allocated. Of a turn: one call for each 32 groups, one write.
+//
+// One for each event loop, all of it on that loop's thread but where it says so. Destroy it before
+// the loops are stopped, and not from inside of one of its callbacks. Those that wait are told
+// (Cancelled), and what was to be given back stays charged.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "sluice/base/clock.h"
+#include "sluice/net/event_loops.h"
+#include "sluice/net/redis_connection.h"
+#include "sluice/store/redis/key_name.h"
+#include "sluice/store/redis/redis_counters.h"
+#include "sluice/store/remote_store.h"
+
+namespace sluice::redis {
+
+struct RedisStoreOptions {
+  net::RedisConnectionOptions connection;  // on_state is the store's
+  KeyOptions keys;
+
+  // Groups that wait for an answer, with those whose late answer is still due. Beyond it:
+  // ResourceExhausted.
+  std::size_t max_waiting = 4096;
+  // What is to be given back while the store is gone; half of it for other than slots. Beyond it
+  // what was charged stays so.
+  std::size_t max_undos_waiting = 16'384;
+};
+
+class RedisStore final : public RemoteStore {
+ public:
+  // Begins to connect. `clock` tells the wall time that the server's is compared with.
+  RedisStore(net::EventLoop& loop, const Clock& clock, RedisStoreOptions options);
+  RedisStore(const RedisStore&) = delete;
+  RedisStore& operator=(const RedisStore&) = delete;
+  ~RedisStore() override;
+
+  [[nodiscard]] absl::StatusOr<std::shared_ptr<const RemoteLimit>> Prepare(
+      const Limit& limit) const override;
+  [[nodiscard]] absl::Status Apply(RemoteGroup& group, Time deadline, Done done) override;
+  void Undo(const RemoteClaim& claim, std::uint64_t units) override;
+  void Renew(const RemoteClaim& claim) override;
+
+  // From any thread.
+  [[nodiscard]] const RedisCounters& counters() const;
+
+ private:
+  class Core;
+
+  const std::unique_ptr<Core> core_;
+};
+
+}  // namespace sluice::redis
