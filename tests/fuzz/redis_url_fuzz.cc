@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "sluice/net/redis_url.h"
+#include "sluice/config/redis_url.h"
 
 namespace {
 
@@ -17,7 +17,7 @@ void Require(bool holds) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using sluice::net::ParseRedisUrl;
+  using sluice::config::ParseRedisUrl;
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
   auto url = ParseRedisUrl(text);
   if (url.ok()) {

@@ -1,4 +1,4 @@
-#include "sluice/net/redis_url.h"
+#include "sluice/config/redis_url.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include "sluice/base/ascii.h"
 #include "sluice/base/ip.h"
 
-namespace sluice::net {
+namespace sluice::config {
 namespace {
 
 constexpr std::uint16_t kDefaultPort = 6379;
@@ -201,4 +201,4 @@ std::string ToString(const RedisUrl& url) {
   return text;
 }
 
-}  // namespace sluice::net
+}  // namespace sluice::config

@@ -19,7 +19,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace sluice::net {
+namespace sluice::config {
 
 struct RedisUrl {
   bool tls = false;
@@ -40,4 +40,4 @@ struct RedisUrl {
 // For people: without the password, which is not there to be seen. Parses again.
 [[nodiscard]] std::string ToString(const RedisUrl& url);
 
-}  // namespace sluice::net
+}  // namespace sluice::config

@@ -1,4 +1,4 @@
-#include "sluice/net/redis_url.h"
+#include "sluice/config/redis_url.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::net {
+namespace sluice::config {
 namespace {
 
 using ::testing::HasSubstr;
@@ -123,4 +123,4 @@ TEST(RedisUrl, WhatIsNotOfThisFormIsRefusedAndNotRepeated) {
 }
 
 }  // namespace
-}  // namespace sluice::net
+}  // namespace sluice::config
