@@ -1,5 +1,6 @@
 #include "sluice/store/testing/shared_store.h"
 
+#include <string>
 #include <utility>
 
 #include "sluice/base/hash.h"
@@ -26,8 +27,8 @@ class SharedLimit final : public RemoteLimit {
 Claim ClaimOf(const RemoteClaim& remote) {
   static const HashKey hash_key(HashKind::kSipHash13, {});
   const auto& limit = static_cast<const SharedLimit&>(*remote.limit);
-  Hash128 key = hash_key(remote.key);
-  if (remote.block) ++key.hi;
+  // No other key's bytes begin so (rule_set.h).
+  const Hash128 key = remote.block ? hash_key("b" + std::string(remote.key)) : hash_key(remote.key);
   return {.key = key,
           .limit = &limit.limit(),
           .limit_id = limit.id(),
