@@ -17,7 +17,8 @@ Limiter::Limiter(Parts parts, const std::shared_ptr<const ActiveRules>& rules)
                       .clock = parts.clock,
                       .observer = parts.observer,
                       .remote = parts.remote,
-                      .deadline = parts.remote_deadline}) {
+                      .deadline = parts.remote_deadline,
+                      .denials = parts.denials}) {
   Replace(rules);
 }
 

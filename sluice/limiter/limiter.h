@@ -35,6 +35,7 @@
 #include "sluice/base/hash.h"
 #include "sluice/limiter/active_rules.h"
 #include "sluice/limiter/blocks.h"
+#include "sluice/limiter/denial_memory.h"
 #include "sluice/limiter/observer.h"
 #include "sluice/limiter/outcome.h"
 #include "sluice/limiter/remote_checks.h"
@@ -54,6 +55,7 @@ class Limiter {
     // modes.
     RemoteStore* remote = nullptr;
     Duration remote_deadline = std::chrono::milliseconds{5};  // for its answers
+    DenialMemory* denials = nullptr;  // of the node; null: none is remembered
   };
 
   // All parts outlive the limiter.

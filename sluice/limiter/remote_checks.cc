@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
 #include <utility>
 
 #include "sluice/limiter/fold.h"
@@ -21,8 +22,32 @@ RemotePart& FreshPart(Outcome& outcome) {
   return part;
 }
 
+// Whether the remote store is to be asked.
 bool IsRemote(const Outcome& outcome, const RuleResult& result) {
   return result.claim >= 0 && static_cast<std::size_t>(result.claim) >= outcome.local_claims;
+}
+
+DenialMemory::Name NameOf(const Outcome& outcome, std::uint32_t limit_index, const Claim& claim) {
+  constexpr std::uint64_t kMostLimits = 1 << 16;  // of a rule
+  return {.key = claim.key,
+          .limit = outcome.rules->rules().generation() * kMostLimits + limit_index + 1};
+}
+
+bool IsRemembered(const Claim& claim) {
+  return claim.kind == ClaimKind::kBinding && !claim.charge_denied &&
+         !std::holds_alternative<concurrency::Limit>(*claim.limit);
+}
+
+// Puts the claim of a result among those that are answered, behind the last of them.
+void MoveToAnswered(Outcome& outcome, RuleResult& moved) {
+  const auto to = static_cast<std::ptrdiff_t>(outcome.local_claims++);
+  const auto from = static_cast<std::ptrdiff_t>(moved.claim);
+  const auto begin = outcome.claims.begin();
+  std::rotate(begin + to, begin + from, begin + from + 1);
+  for (RuleResult& result : outcome.results) {
+    if (result.claim >= to && result.claim < from) ++result.claim;
+  }
+  moved.claim = static_cast<std::int32_t>(to);
 }
 
 // Whether a rule denies by what a counter of [begin, end) said.
@@ -102,10 +127,47 @@ void RemoteChecks::AnswerWithout(const LimitRequest& request, Outcome& outcome, 
 bool RemoteChecks::BeginLocal(const LimitRequest& request, Outcome& outcome, bool refused,
                               Now now) {
   outcome.now = now;
-  FreshPart(outcome).request = request;
-  const bool passes = DecideLocal(request, outcome, 0, outcome.local_claims, now) && !refused;
+  RemotePart& part = FreshPart(outcome);
+  part.request = request;
+  part.sent = now.steady;
+  const std::size_t local = outcome.local_claims;
+  if (!refused && Recall(outcome, now)) {
+    refused = true;
+    DecideOnly(std::span(outcome.claims).first(local));
+  }
+  const bool passes = DecideLocal(request, outcome, 0, local, now) && !refused;
   if (!passes && !request.look) KeepWhatChargesDenials(outcome);
   return outcome.claims.size() > outcome.local_claims;
+}
+
+// True: a rule denies by what is remembered.
+bool RemoteChecks::Recall(Outcome& outcome, Now now) const {
+  if (parts_.denials == nullptr) return false;
+  bool any = false;
+  for (RuleResult& result : outcome.results) {
+    if (!IsRemote(outcome, result)) continue;
+    Claim& claim = outcome.claims[static_cast<std::size_t>(result.claim)];
+    if (!IsRemembered(claim)) continue;
+    const std::optional<Decision> denial =
+        parts_.denials->Recall(NameOf(outcome, result.limit_index, claim), claim.cost, now.steady);
+    if (!denial) continue;
+    claim.decision = *denial;
+    result.answered_by = AnsweredBy::kMemory;
+    MoveToAnswered(outcome, result);
+    any = true;
+  }
+  return any;
+}
+
+void RemoteChecks::RememberDenials(const Outcome& outcome) const {
+  if (parts_.denials == nullptr || outcome.allowed()) return;
+  for (const RuleResult& result : outcome.results) {
+    if (!IsRemote(outcome, result)) continue;
+    const Claim& claim = outcome.claims[static_cast<std::size_t>(result.claim)];
+    if (!IsRemembered(claim) || claim.decision.allowed()) continue;
+    parts_.denials->Remember(NameOf(outcome, result.limit_index, claim), claim.cost, claim.decision,
+                             outcome.remote->sent);
+  }
 }
 
 // True: no rule denies by what it counts in memory.
@@ -138,7 +200,7 @@ void RemoteChecks::DrawUp(Outcome& outcome, const RuleSet::Scratch& keys) {
     const bool has_block = block != nullptr && block->remote != nullptr;
     part.counted.push_back(
         {.claim = static_cast<std::size_t>(result.claim),
-         .rule_index = result.rule_index,
+         .limit_index = result.limit_index,
          .block = has_block ? static_cast<std::ptrdiff_t>(part.claims.size()) : -1});
     if (has_block) part.claims.push_back(BlockLook(key, *result.rule, *block));
   }
@@ -310,6 +372,7 @@ void RemoteChecks::Report(Outcome& outcome) {
 
 void RemoteChecks::Finish(Outcome& outcome) {
   Report(outcome);
+  RememberDenials(outcome);
   RemotePart& part = *outcome.remote;
   // Whoever is called may use the outcome anew.
   absl::AnyInvocable<void()> done = std::move(part.done);
@@ -324,6 +387,9 @@ void RemoteChecks::Undo(const Outcome& outcome, Claim& claim) {
     if (part.counted[i].claim != index) continue;
     RemoteClaim taken = part.claims[part.blocks() + i];
     taken.receipt = claim.receipt;
+    if (parts_.denials != nullptr) {
+      parts_.denials->Forget(NameOf(outcome, part.counted[i].limit_index, claim));
+    }
     parts_.remote->Undo(taken, taken.receipt.units);
     claim.receipt.units = 0;
   }

@@ -16,6 +16,10 @@
 // A denial in memory spares the remote store: its rules are not asked (AnsweredBy::kNobody), unless
 // they charge denials.
 //
+// A denial of the remote store is remembered for at most a second (denial_memory.h): until then the
+// same request is denied without a question to any store. Not for concurrency, shadows, looks, nor
+// rules that charge denials.
+//
 // Failure modes (OnStoreFailure), for as long as the store does not answer, request by request:
 // a rule that is open passes; one that is closed denies (a shadow one passes); local ones count in
 // memory, all or nothing together with those that counted there before.
@@ -34,6 +38,7 @@
 #include "absl/status/status.h"
 #include "sluice/base/clock.h"
 #include "sluice/limiter/blocks.h"
+#include "sluice/limiter/denial_memory.h"
 #include "sluice/limiter/observer.h"
 #include "sluice/limiter/outcome.h"
 #include "sluice/rule/request.h"
@@ -46,7 +51,7 @@ namespace sluice {
 struct RemotePart {
   struct Counted {
     std::size_t claim;  // of the outcome's
-    std::size_t rule_index;
+    std::uint32_t limit_index;
     std::ptrdiff_t block;  // of `claims`; -1: its rule has none
   };
 
@@ -58,6 +63,7 @@ struct RemotePart {
   std::vector<const Counted*> second_of;  // whose each of those is
   RemoteGroup group;
   LimitRequest request;
+  Time sent{};
   absl::AnyInvocable<void()> done;
 
   [[nodiscard]] std::size_t blocks() const { return claims.size() - counted.size(); }
@@ -70,9 +76,10 @@ class RemoteChecks {
     Store& local;
     Blocks& blocks;
     const Clock& clock;
-    Observer* observer;   // may be null
-    RemoteStore* remote;  // null: as one that never answers
-    Duration deadline;    // for the remote store, from the start of a check
+    Observer* observer;     // may be null
+    RemoteStore* remote;    // null: as one that never answers
+    Duration deadline;      // for the remote store, from the start of a check
+    DenialMemory* denials;  // may be null
   };
   explicit RemoteChecks(const Parts& parts) : parts_(parts) {}
 
@@ -92,6 +99,8 @@ class RemoteChecks {
  private:
   // True: there are claims that count remotely to be decided on.
   bool BeginLocal(const LimitRequest& request, Outcome& outcome, bool refused, Now now);
+  bool Recall(Outcome& outcome, Now now) const;
+  void RememberDenials(const Outcome& outcome) const;
   bool DecideLocal(const LimitRequest& request, Outcome& outcome, std::size_t begin,
                    std::size_t end, Now now);
   static void DrawUp(Outcome& outcome, const RuleSet::Scratch& keys);

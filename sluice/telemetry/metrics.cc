@@ -30,6 +30,7 @@ std::string_view Name(AnsweredBy failure_mode) {
       return "local";
     case AnsweredBy::kStore:
     case AnsweredBy::kNobody:
+    case AnsweredBy::kMemory:
       break;
   }
   return "";
@@ -127,12 +128,13 @@ std::uint64_t ThreadMetrics::Count(std::string_view rule, RuleVerdict verdict) c
   return found->second->verdicts[static_cast<std::size_t>(verdict)].Get();
 }
 
-std::uint64_t ThreadMetrics::Count(std::string_view rule, AnsweredBy failure_mode) const {
-  const std::size_t index = IndexOf(failure_mode);
+std::uint64_t ThreadMetrics::Count(std::string_view rule, AnsweredBy answered_by) const {
+  const std::size_t index = IndexOf(answered_by);
   const std::lock_guard lock(mutex_);
   const auto found = by_name_.find(rule);
-  if (found == by_name_.end() || index == kFailureModes) return 0;
-  return found->second->failure_modes[index].Get();
+  if (found == by_name_.end()) return 0;
+  if (answered_by == AnsweredBy::kMemory) return found->second->remembered.Get();
+  return index == kFailureModes ? 0 : found->second->failure_modes[index].Get();
 }
 
 std::uint64_t Metrics::Count(std::string_view rule, RuleVerdict verdict) const {
@@ -140,9 +142,9 @@ std::uint64_t Metrics::Count(std::string_view rule, RuleVerdict verdict) const {
   return CountLocked(rule, verdict);
 }
 
-std::uint64_t Metrics::Count(std::string_view rule, AnsweredBy failure_mode) const {
+std::uint64_t Metrics::Count(std::string_view rule, AnsweredBy answered_by) const {
   const std::lock_guard lock(mutex_);
-  return CountLocked(rule, failure_mode);
+  return CountLocked(rule, answered_by);
 }
 
 std::uint64_t Metrics::Count(Answer answer) const {
@@ -174,6 +176,11 @@ void Metrics::Write(std::string& out) const {
       writer.Sample({{"rule", rule}, {"mode", Name(mode)}}, CountLocked(rule, mode));
     }
   }
+  writer.Family("sluice_remembered_denials_total", "counter",
+                "Denials of each rule that this node remembered, without asking the shared store.");
+  for (const std::string& rule : shown_) {
+    writer.Sample({{"rule", rule}}, CountLocked(rule, AnsweredBy::kMemory));
+  }
 }
 
 void ThreadMetrics::OnDecision(const LimitRequest&, const Outcome& outcome) noexcept {
@@ -185,6 +192,8 @@ void ThreadMetrics::OnDecision(const LimitRequest&, const Outcome& outcome) noex
     if (const std::size_t mode = IndexOf(result.answered_by); mode < kFailureModes) [[unlikely]] {
       counters.failure_modes[mode].Add();
     }
+    if (result.answered_by == AnsweredBy::kMemory) [[unlikely]]
+      counters.remembered.Add();
   }
 }
 

@@ -60,8 +60,8 @@ class Metrics {
   // The sum over all threads.
   [[nodiscard]] std::uint64_t Count(std::string_view rule, RuleVerdict verdict) const;
   [[nodiscard]] std::uint64_t Count(Answer answer) const;
-  // Decisions of the rule by its failure mode; 0 for kStore and kNobody.
-  [[nodiscard]] std::uint64_t Count(std::string_view rule, AnsweredBy failure_mode) const;
+  // Decisions of the rule that no store took: by its failure mode, or from the memory of denials.
+  [[nodiscard]] std::uint64_t Count(std::string_view rule, AnsweredBy answered_by) const;
 
  private:
   template <class What>
@@ -83,7 +83,7 @@ class ThreadMetrics final : public Observer {
   friend class Metrics;
 
   [[nodiscard]] std::uint64_t Count(std::string_view rule, RuleVerdict verdict) const;
-  [[nodiscard]] std::uint64_t Count(std::string_view rule, AnsweredBy failure_mode) const;
+  [[nodiscard]] std::uint64_t Count(std::string_view rule, AnsweredBy answered_by) const;
 
   // Written by one thread, read by any.
   class Counter {
@@ -99,6 +99,7 @@ class ThreadMetrics final : public Observer {
   struct RuleCounters {
     std::array<Counter, kRuleVerdicts> verdicts;
     std::array<Counter, kFailureModes> failure_modes;
+    Counter remembered;
   };
 
   std::array<Counter, kAnswers> answers_;     // by Answer

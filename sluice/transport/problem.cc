@@ -231,7 +231,7 @@ void AppendDenialBody(const Outcome& outcome, BodyForm form, std::string* out) {
 void DenialBodies::Append(const Outcome& outcome, std::string* out) {
   const RuleResult* shown = outcome.decisive_result();
   const std::optional<std::uint64_t> seconds = RetryAfterSeconds(outcome);
-  if (shown == nullptr || shown->answered_by != AnsweredBy::kStore || shown->claim < 0 ||
+  if (shown == nullptr || shown->answered_by == AnsweredBy::kLocal || shown->claim < 0 ||
       !seconds || !shown->rule->message.empty()) {
     return AppendDenialBody(outcome, form_, out);
   }
