@@ -99,11 +99,6 @@ TEST(MetricsTest, TellsWhatFailureModesAnswered) {
     EXPECT_EQ(metrics.Count("spared", mode), 0u);
   }
   EXPECT_EQ(metrics.Count("spared", RuleVerdict::kAllowed), 0u);
-  outcome.results[2].answered_by = AnsweredBy::kMemory;
-  thread.OnDecision({}, outcome);
-  EXPECT_EQ(metrics.Count("local", AnsweredBy::kMemory), 1u);
-  EXPECT_EQ(metrics.Count("local", AnsweredBy::kLocal), 1u);
-  EXPECT_EQ(metrics.Count("local", RuleVerdict::kLimited), 2u);
   std::string text;
   metrics.Write(text);
   for (const char* sample :
@@ -112,6 +107,11 @@ TEST(MetricsTest, TellsWhatFailureModesAnswered) {
     EXPECT_NE(text.find(std::string("sluice_degraded_decisions_total") + sample), text.npos)
         << sample;
   }
+  outcome.results[2].answered_by = AnsweredBy::kMemory;
+  thread.OnDecision({}, outcome);
+  EXPECT_EQ(metrics.Count("local", AnsweredBy::kMemory), 1u);
+  EXPECT_EQ(metrics.Count("local", AnsweredBy::kLocal), 1u);
+  EXPECT_EQ(metrics.Count("local", RuleVerdict::kLimited), 2u);
 }
 
 TEST(MetricsTest, CountersStayWithARulesNameOverAReload) {
