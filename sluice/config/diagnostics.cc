@@ -44,6 +44,33 @@ std::vector<std::string> Characters(std::string_view line) {
   return characters;
 }
 
+// A star for each character, so that carets keep their places.
+void Hide(std::size_t begin, std::size_t end, std::string& line) {
+  if (begin >= end) return;
+  const std::string_view hidden = std::string_view(line).substr(begin, end - begin);
+  const auto characters =
+      hidden.size() - std::count_if(hidden.begin(), hidden.end(), IsContinuation);
+  line.replace(begin, end - begin, characters, '*');
+}
+
+// Errs to the side of hiding: a URL may be out of form, and be followed by anything.
+std::string WithoutPasswords(std::string_view text) {
+  std::string line(text);
+  constexpr std::string_view kField = "password";
+  for (std::size_t at = 0; (at = line.find(kField, at)) != line.npos;) {
+    at += kField.size();
+    const std::size_t colon = line.find_first_not_of("\"' ", at);
+    if (colon == line.npos || line[colon] != ':') continue;
+    Hide(line.find_first_not_of(' ', colon + 1), line.size(), line);
+  }
+  for (const std::string_view start : {"url:", "url\":", "url':", "://"}) {
+    const std::size_t at = line.rfind('@');
+    const std::size_t begin = line.find(start);
+    if (at != line.npos && begin < at) Hide(begin + start.size(), at, line);
+  }
+  return line;
+}
+
 // The line and the caret under it.
 void AppendSource(std::string_view line, const Location& location, std::string& out) {
   const std::vector<std::string> characters = Characters(line);
@@ -76,7 +103,7 @@ FileId Diagnostics::AddFile(std::string_view name, std::string_view text) {
   File file{.name = Escaped(name), .lines = {}};
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    file.lines.emplace_back(text.substr(0, end));
+    file.lines.push_back(WithoutPasswords(text.substr(0, end)));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   files_.push_back(std::move(file));

@@ -11,7 +11,8 @@
 //
 // In the order of file, line and column, whatever the order in which they were found. What stands
 // in a file is shown without control characters and cut to a width, so that a file cannot write to
-// the reader's terminal or fill it.
+// the reader's terminal or fill it. What may be a password is shown as `***`: in a line the part of
+// a URL before its last @, and what follows the word `password`.
 #pragma once
 
 #include <cstddef>

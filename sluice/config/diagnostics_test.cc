@@ -64,6 +64,25 @@ TEST(DiagnosticsTest, KeepsControlCharactersAndEndlessLinesFromTheTerminal) {
   EXPECT_NE(text.find("    1 | ...xxx"), text.npos);
 }
 
+TEST(DiagnosticsTest, ShowsNoPassword) {
+  const auto shown = [](const std::string& line) {
+    Diagnostics diagnostics;
+    const FileId file = diagnostics.AddFile("a", line + "\n");
+    diagnostics.Error({file, 1, 1}, "m");
+    const std::string text = diagnostics.Text();
+    const std::size_t begin = text.find("| ") + 2;
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  EXPECT_EQ(shown("url: redis://ann:s3cret@h/1"), "url:*******************@h/1");
+  EXPECT_EQ(shown("{ a: \"redis://:s3@cret@h\", b: 1 }"), "{ a: \"redis://********@h\", b: 1 }");
+  EXPECT_EQ(shown("  redis://:s\xc3\xa9@h"), "  redis://***@h");
+  EXPECT_EQ(shown("{ url: ann:s3 cret@h }"), "{ url:************@h }");
+  EXPECT_EQ(shown("{ \"password\": s3cret, tls: {} }"), "{ \"password\": *****************");
+  EXPECT_EQ(shown("{ url: redis://h, password_file: a }"), "{ url: redis://h, password_file: a }");
+  EXPECT_EQ(shown("name: a@b"), "name: a@b");
+  EXPECT_EQ(shown("password:"), "password:");
+}
+
 TEST(DiagnosticsTest, TellsABoundedNumberAndCountsTheRest) {
   Diagnostics diagnostics;
   const FileId file = diagnostics.AddFile("a", "");
