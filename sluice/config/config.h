@@ -3,6 +3,7 @@
 // Every number is within its range and every default is filled in; nothing below asks again.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "sluice/base/log.h"
 #include "sluice/base/time.h"
+#include "sluice/config/redis_url.h"
 #include "sluice/rule/rule_set.h"
 
 namespace sluice::config {
@@ -48,10 +50,10 @@ struct TlsSettings {
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
-// `upstream_tls`: how it speaks to `https` upstreams.
+// `upstream_tls`: how it speaks to `https` upstreams. `tls` of the shared store, too.
 struct UpstreamTlsSettings {
   std::string ca;           // PEM; empty: the system's authorities
-  std::string server_name;  // empty: the host of each upstream
+  std::string server_name;  // empty: the host of each upstream, or of the store
   bool verify = true;
   std::optional<CertificateSettings> own;  // shown to upstreams that ask for one
   friend bool operator==(const UpstreamTlsSettings&, const UpstreamTlsSettings&) = default;
@@ -143,6 +145,19 @@ struct MemorySettings {
   friend bool operator==(const MemorySettings&, const MemorySettings&) = default;
 };
 
+// `store: { redis: { ... } }`: what all nodes count in together. Holds a password: show it nobody.
+struct RedisSettings {
+  RedisUrl url;  // with what `username`, `password_file` and `database` say; `tls` as below
+  std::optional<UpstreamTlsSettings> tls;  // never with a Unix socket; nothing: without TLS
+  std::string prefix = "sluice";           // of all keys; stands in them as it is
+  bool hash_identities = false;            // keys tell nobody who is counted
+  // For the hashes of identities (SipHash); nothing: a public one.
+  std::optional<std::array<std::uint8_t, 16>> hash_key;
+  Duration deadline = std::chrono::milliseconds{5};  // of one decision
+  Duration connect_wait = std::chrono::seconds{2};   // doors open after it without the store
+  friend bool operator==(const RedisSettings&, const RedisSettings&) = default;
+};
+
 // `limits: { ... }`: every bound by its name.
 struct Bounds {
   std::uint64_t connections = 10'000;             // of clients, all loops together
@@ -180,7 +195,8 @@ enum class BodyForm : std::uint8_t { kProblem, kJson };
 struct Config {
   std::optional<GatewaySettings> gateway;
   std::optional<AdminSettings> admin;
-  MemorySettings memory;
+  MemorySettings memory;               // of `scope: node`, and of rules while the store is away
+  std::optional<RedisSettings> redis;  // nothing: all is counted in memory
   Bounds bounds;
   LogSettings log;
   HeaderSettings headers;

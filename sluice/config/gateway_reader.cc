@@ -183,7 +183,7 @@ void ReadTlsOfBothSides(Fields& fields, const std::string& base_dir, GatewaySett
   if (const auto tls = fields.Take("tls")) gateway.tls = ReadTls(*tls, base_dir);
   const auto upstream_tls = fields.Take("upstream_tls");
   if (!upstream_tls) return;
-  gateway.upstream_tls = ReadUpstreamTls(*upstream_tls, base_dir);
+  gateway.upstream_tls = ReadClientTls(*upstream_tls, base_dir);
   const auto https = [](const UpstreamSettings& upstream) { return upstream.https; };
   if (std::ranges::none_of(gateway.upstreams, https)) {
     upstream_tls->Complain("means nothing without an `https://` upstream");

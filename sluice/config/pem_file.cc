@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <string_view>
 
 #include "sluice/base/small_file.h"
 #include "sluice/config/read_file.h"
+#include "sluice/config/secret_file.h"
 #include "sluice/config/settings_reader.h"
 
 namespace sluice::config {
@@ -63,19 +63,6 @@ void CheckContents(const Value& value, std::string_view written, const Contents&
   }
 }
 
-// Group rights are left alone: a group for those who may use keys is a common arrangement.
-void WarnOfReadableKey(const Value& value, std::string_view written, const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::perms rights = fs::status(path, error).permissions();
-  if (error || (rights & fs::perms::others_read) == fs::perms::none) return;
-  value.diagnostics().Warning(
-      value.node().location,
-      fmt::format("`{}` names {}, which every user of this machine can read", value.name(),
-                  Quoted(written)),
-      "`chmod o= FILE`, or `defaultMode: 0440` of a Kubernetes Secret's volume");
-}
-
 }  // namespace
 
 std::string ReadPemFile(const Value& value, const std::string& base_dir, PemKind kind) {
@@ -85,7 +72,7 @@ std::string ReadPemFile(const Value& value, const std::string& base_dir, PemKind
   const auto pem = ReadFile(path, kMaxPemBytes, value.node().location, value.diagnostics());
   if (!pem) return path;
   CheckContents(value, *text, ContentsOf(*pem), kind);
-  if (kind == PemKind::kKey) WarnOfReadableKey(value, *text, path);
+  if (kind == PemKind::kKey) WarnIfAllCanRead(value, *text, path);
   return path;
 }
 

@@ -102,8 +102,7 @@ const std::map<std::string, Place>& Places() {
       {"/properties/gateway/properties/cors",
        {"gateway: { cors: { zzzzzz: 1 } }\n", "`cors` has "}},
       {"/properties/gateway/properties/tls", {"gateway: { tls: { zzzzzz: 1 } }\n", "`tls` has "}},
-      {"/properties/gateway/properties/upstream_tls",
-       {"gateway: { upstream_tls: { zzzzzz: 1 } }\n", "`upstream_tls` has "}},
+      {"/$defs/client_tls", {"gateway: { upstream_tls: { zzzzzz: 1 } }\n", "`upstream_tls` has "}},
       {"/$defs/certificate",
        {"gateway: { tls: { certificates: [{ zzzzzz: 1 }] } }\n", "one of `certificates` has "}},
       {"/properties/gateway/properties/upstream_health",
@@ -117,6 +116,7 @@ const std::map<std::string, Place>& Places() {
       {"/properties/store", {"store: { zzzzzz: 1 }\n", "`store` has "}},
       {"/properties/store/properties/memory",
        {"store: { memory: { zzzzzz: 1 } }\n", "`memory` has "}},
+      {"/properties/store/properties/redis", {"store: { redis: { zzzzzz: 1 } }\n", "`redis` has "}},
       {"/properties/limits", {"limits: { zzzzzz: 1 }\n", "`limits` has "}},
       {"/properties/log", {"log: { zzzzzz: 1 }\n", "`log` has "}},
       {"/$defs/identity", {"identity: { who: { zzzzzz: 1 } }\n", "`who` has "}},
@@ -323,6 +323,28 @@ TEST(SchemaTest, WhatTheSchemaRefusesTheParserRefuses) {
       {"threads: many\n", false},
   };
   for (const Row& row : rows) ExpectBothSay(row);
+}
+
+TEST(SchemaTest, WhatItRefusesOfASharedStoreTheParserRefuses) {
+  const Row stores[] = {
+      {"{ url: redis://h }", true},
+      {"{ url: unix:///run/redis.sock, deadline: 1ms, connect_wait: 0 }", true},
+      {"{ url: rediss://h, tls: { server_name: a }, prefix: \"eu:api\", database: 3 }", true},
+      {"{ url: http://h }", false},
+      {"{ url: redis:// }", false},
+      {"{}", false},
+      {"{ sentinel: {} }", false},
+      {"{ url: redis://h, prefix: \"a b\" }", false},
+      {"{ url: redis://h, prefix: \"\" }", false},
+      {"{ url: redis://h, hash_identities: 1 }", false},
+      {"{ url: redis://h, deadline: 5 }", false},
+      {"{ url: redis://h, tls: { verify: no } }", false},
+      {"{ url: redis://h, tls: true }", false},
+      {"{ url: redis://h, password: a }", false},
+      {"{ url: redis://h, database: -1 }", false},
+  };
+  for (const Row& store : stores)
+    ExpectBothSay({"store: { redis: " + store.text + " }\n", store.valid});
 }
 
 TEST(SchemaTest, WhatItRefusesOfHealthChecksTheParserRefuses) {

@@ -10,6 +10,7 @@
 
 #include "sluice/config/endpoint_reader.h"
 #include "sluice/config/gateway_reader.h"
+#include "sluice/config/redis_reader.h"
 
 namespace sluice::config {
 namespace {
@@ -59,7 +60,7 @@ void ReadMemory(const Value& value, const std::string& base_dir, MemorySettings&
 void ReadStore(const Value& value, const std::string& base_dir, Config& config) {
   Fields fields(value.node(), "`store`", value.diagnostics());
   if (const auto memory = fields.Take("memory")) ReadMemory(*memory, base_dir, config.memory);
-  fields.Later({"redis"});
+  if (const auto redis = fields.Take("redis")) config.redis = ReadRedis(*redis, base_dir);
   fields.Finish();
 }
 

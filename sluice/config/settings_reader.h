@@ -1,4 +1,4 @@
-// Everything in the file that is not about rules: doors, bounds, the memory store, the log.
+// Everything in the file that is not about rules: doors, bounds, the stores, the log.
 #pragma once
 
 #include <string>

@@ -227,7 +227,7 @@ apis: {}
             "6:30 `tls` is known, but not in this version = leave it out\n"
             "7:30 `max_keys` must be at least 1, got 0\n"
             "7:49 `snapshot_every` means nothing without `snapshot`\n"
-            "7:55 `redis` is known, but not in this version = leave it out\n"
+            "7:62 `redis` needs `url` = write for example `url: redis://127.0.0.1:6379`\n"
             "8:25 `header_bytes` must be at least 1024 bytes, got 10\n"
             "8:29 unknown field `conections`; did you mean `connections`?\n"
             "9:15 `level` must be one of debug, info, warning, error, off; got `verbose`\n"

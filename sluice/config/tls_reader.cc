@@ -74,16 +74,16 @@ TlsSettings ReadTls(const Value& value, const std::string& base_dir) {
   return tls;
 }
 
-UpstreamTlsSettings ReadUpstreamTls(const Value& value, const std::string& base_dir) {
+UpstreamTlsSettings ReadClientTls(const Value& value, const std::string& base_dir) {
   UpstreamTlsSettings tls;
-  Fields fields(value.node(), "`upstream_tls`", value.diagnostics());
+  Fields fields(value.node(), fmt::format("`{}`", value.name()), value.diagnostics());
   if (const auto verify = fields.Take("verify")) {
     tls.verify = verify->Bool().value_or(true);
     if (!tls.verify) {
       value.diagnostics().Warning(
           verify->node().location,
           "`verify: false` takes any certificate: who stands between can read and change all",
-          "name the authority that signed the upstream's certificate by `ca` instead");
+          "name the authority that signed the certificate by `ca` instead");
     }
   }
   if (const auto ca = fields.Take("ca")) {

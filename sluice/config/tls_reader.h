@@ -1,4 +1,4 @@
-// `tls` and `upstream_tls` of the gateway.
+// `tls` and `upstream_tls` of the gateway, and `tls` of `store.redis`.
 #pragma once
 
 #include <string>
@@ -10,6 +10,7 @@ namespace sluice::config {
 
 // Files are relative to `base_dir`, and are looked at (pem_file.h).
 TlsSettings ReadTls(const Value& value, const std::string& base_dir);
-UpstreamTlsSettings ReadUpstreamTls(const Value& value, const std::string& base_dir);
+// Of whoever begins a connection.
+UpstreamTlsSettings ReadClientTls(const Value& value, const std::string& base_dir);
 
 }  // namespace sluice::config

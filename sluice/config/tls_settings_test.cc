@@ -160,12 +160,12 @@ TEST_F(TlsSettingsTest, WarnsWhenNothingIsChecked) {
   const std::string fields = "upstream: https://b, upstream_tls: { verify: false }";
   EXPECT_EQ(Complaints(fields),
             "warning 70 `verify: false` takes any certificate: who stands between can read and "
-            "change all = name the authority that signed the upstream's certificate by `ca` "
+            "change all = name the authority that signed the certificate by `ca` "
             "instead\n");
   EXPECT_FALSE(LoadGateway(fields).config->gateway->upstream_tls.verify);
   EXPECT_EQ(Complaints("upstream: https://b, upstream_tls: { verify: false, ca: a.pem }"),
             "warning 70 `verify: false` takes any certificate: who stands between can read and "
-            "change all = name the authority that signed the upstream's certificate by `ca` "
+            "change all = name the authority that signed the certificate by `ca` "
             "instead\n81 `ca` means nothing with `verify: false`\n");
 }
 

@@ -51,6 +51,12 @@ absl::Status WithWayOut(const absl::Status& status) {
           absl::StrCat(status.message(), "; move the file away to start with empty counters")};
 }
 
+// Counting in memory what several nodes should count together would let too much pass unnoticed.
+absl::Status RefuseRedis(const config::Config& config) {
+  if (!config.redis) return absl::OkStatus();
+  return absl::UnimplementedError("`store.redis` is known, but not in this version: leave it out");
+}
+
 // One line each, so that a reload that fails tells everything, in either format of the log.
 void LogDiagnostics(const config::Diagnostics& diagnostics) {
   for (const config::Diagnostic& told : diagnostics.Sorted()) {
@@ -132,6 +138,7 @@ class Server::Parts {
 };
 
 absl::Status Server::Parts::Start() {
+  if (absl::Status refused = RefuseRedis(config_); !refused.ok()) return refused;
   if (absl::Status opened = OpenAccessLog(); !opened.ok()) return opened;
   if (absl::Status opened = OpenStore(); !opened.ok()) return opened;
   auto active = ActiveRules::Make(config_.rules, *store_, clock_);
@@ -259,6 +266,7 @@ absl::Status Server::Parts::Use(std::shared_ptr<const RuleSet> rules) {
 // All of it or nothing. What may take long, names above all, comes first and without the lock;
 // nobody else changes what it goes by, for a reload is under way.
 absl::Status Server::Parts::Use(const config::Config& next, std::stop_token stop) {
+  if (absl::Status refused = RefuseRedis(next); !refused.ok()) return refused;
   // Whether there is a gateway at all is for the next start.
   if (gateway_ == nullptr || !next.gateway) return Use(next.rules);
   auto loaded = CertificatesFor(*next.gateway);

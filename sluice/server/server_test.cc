@@ -51,5 +51,18 @@ TEST(ServerTest, AReloadThatWaitsForANameIsGivenUpWhenTheEndIsAskedFor) {
   EXPECT_TRUE((*server)->Stop());
 }
 
+TEST(ServerTest, DoesNotCountInMemoryWhatOthersShouldSee) {
+  const std::string shared = "store: { redis: { url: \"redis://127.0.0.1:9\" } }\nthreads: 1\n";
+  const auto refused = Server::Start(*config::LoadText("test", shared, ".", 1).config, {}, {});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnimplemented);
+  const auto server = Server::Start(
+      *config::LoadText("test", "threads: 1\n", ".", 1).config,
+      [&](std::uint64_t generation) { return config::LoadText("test", shared, ".", generation); },
+      {});
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_FALSE((*server)->Reload());
+  EXPECT_TRUE((*server)->Stop());
+}
+
 }  // namespace
 }  // namespace sluice
