@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sluice/algorithm/concurrency.h"
+#include "sluice/algorithm/remote_bounds.h"
 #include "sluice/algorithm/state.h"
 
 namespace sluice {
@@ -106,6 +107,22 @@ TEST(ConcurrencyTest, TheWaitIsForTheEarliestEndsThatFreeEnough) {
   // Without a time to live nobody knows.
   const auto for_ever = concurrency::MakeLimit(5, Duration{0}).value();
   EXPECT_EQ(concurrency::RetryAfter(for_ever, 5, 1, slots, now), kUnknown);
+}
+
+TEST(RemoteBoundsTest, NamesTheFieldThatIsTooLarge) {
+  const auto why = [](const auto& made) {
+    const absl::Status fits = FitsRemote(Limit(made.value()));
+    return fits.ok() ? "" : std::string(fits.message().substr(0, fits.message().find(' ')));
+  };
+  constexpr std::int64_t kMost = std::int64_t{1} << 50;
+  EXPECT_EQ(why(fixed_window::MakeLimit(kMost, seconds{1})), "");
+  EXPECT_EQ(why(fixed_window::MakeLimit(kMost + 1, seconds{1})), "limit");
+  EXPECT_EQ(why(calendar::MakeLimit(kMost + 1, calendar::Period::kDay, "UTC")), "limit");
+  EXPECT_EQ(why(token_bucket::MakeLimit({1, hours{24}}, 36'525)), "");
+  EXPECT_EQ(why(token_bucket::MakeLimit({1, hours{24}}, 36'526)), "burst");
+  EXPECT_EQ(why(leaky_bucket::MakeLimit({1, hours{24}}, 36'524, hours{876'600})), "");
+  EXPECT_EQ(why(leaky_bucket::MakeLimit({1, hours{24}}, 36'525, hours{1'000'000})), "queue");
+  EXPECT_EQ(why(concurrency::MakeLimit(4'294'967'295, seconds{1})), "");
 }
 
 }  // namespace

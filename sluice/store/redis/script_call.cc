@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "sluice/algorithm/remote_bounds.h"
 #include "sluice/store/redis/internal/answer.h"
 #include "sluice/store/redis/internal/convert.h"
 #include "sluice/store/redis/internal/state_text.h"
@@ -63,7 +64,7 @@ Instant CostOf(const ScriptClaim& claim) {
   if (const auto* queue = std::get_if<leaky_bucket::Limit>(&limit)) pace = &queue->pace;
   if (pace == nullptr) {
     // More than can ever be charged is the same as one more than that.
-    const std::uint64_t cost = std::min(claim.cost, 2 * ScriptLimit::kMostUnits);
+    const std::uint64_t cost = std::min(claim.cost, 2 * kMostRemoteUnits);
     return {static_cast<std::int64_t>(cost), 0};
   }
   const Uint128 increment = CeilDiv(Uint128{claim.cost} * pace->period_ticks, Uint128{pace->units});

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "sluice/algorithm/packed.h"
+#include "sluice/algorithm/remote_bounds.h"
 #include "sluice/store/redis/internal/text_reader.h"
 #include "sluice/store/redis/internal/whole_numbers.h"
 
@@ -105,24 +106,6 @@ Limit Whole(const Limit& limit) {
   return whole;
 }
 
-absl::Status CheckRoom(const Limit& limit) {
-  const auto* bucket = std::get_if<token_bucket::Limit>(&limit);
-  if (const auto* queue = std::get_if<leaky_bucket::Limit>(&limit)) bucket = &queue->pace;
-  if (bucket != nullptr) {
-    if (token_bucket::ToDuration(*bucket, bucket->capacity) <= ScriptLimit::kMostCapacity) {
-      return absl::OkStatus();
-    }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a burst that takes longer than 100 years to pay back cannot be counted in Redis: ",
-        bucket->burst, " units at ", bucket->rate.count, " per ", bucket->rate.period.count(),
-        " ns"));
-  }
-  if (CapacityOf(limit) <= ScriptLimit::kMostUnits) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("Redis counts up to ", ScriptLimit::kMostUnits,
-                                                 " units exactly; the limit is ",
-                                                 CapacityOf(limit)));
-}
-
 void SetBucket(const token_bucket::Limit& pace, std::int64_t room_ticks,
                std::array<std::int64_t, ScriptLimit::kNumbers>& numbers) {
   const std::int64_t in_us = pace.ticks_per_ns * kNsInUs;
@@ -180,7 +163,7 @@ ScriptLimit::ScriptLimit(Limit limit, std::string prefix)
 }
 
 absl::StatusOr<ScriptLimit> ScriptLimit::Make(const Limit& limit) {
-  if (absl::Status status = CheckRoom(limit); !status.ok()) return status;
+  if (absl::Status status = FitsRemote(limit); !status.ok()) return status;
   return ScriptLimit(Whole(limit), PrefixOf(limit));
 }
 
@@ -192,7 +175,7 @@ namespace {
 
 // What stands behind version and letter, up to the blank.
 absl::StatusOr<Limit> Parse(char letter, TextReader& text) {
-  constexpr auto kUnits = static_cast<std::int64_t>(ScriptLimit::kMostUnits);
+  constexpr auto kUnits = static_cast<std::int64_t>(kMostRemoteUnits);
   switch (letter) {
     case 't':
     case 'l': {

@@ -35,15 +35,12 @@ namespace sluice::redis {
 
 class ScriptLimit {
  public:
-  // Counts above this could lose units in a double, and capacities of buckets above this time.
-  static constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 50;
-  static constexpr Duration kMostCapacity = std::chrono::hours{876'600};
   // A slot without a time to live of its own comes back after so long: its holder may have died,
   // with nobody left to tell.
   static constexpr Duration kSlotBound = std::chrono::hours{24};
   static constexpr std::size_t kNumbers = 6;
 
-  // InvalidArgument: more than kMostUnits or kMostCapacity.
+  // InvalidArgument: FitsRemote() says so (algorithm/remote_bounds.h).
   [[nodiscard]] static absl::StatusOr<ScriptLimit> Make(const Limit& limit);
 
   [[nodiscard]] const Limit& limit() const { return limit_; }
