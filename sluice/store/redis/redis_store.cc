@@ -4,6 +4,7 @@
 
 #include "sluice/store/redis/internal/call_queue.h"
 #include "sluice/store/redis/internal/give_back.h"
+#include "sluice/store/redis/internal/guard.h"
 #include "sluice/store/redis/internal/loop_hooks.h"
 #include "sluice/store/redis/internal/redis_limit.h"
 #include "sluice/store/redis/internal/script_link.h"
@@ -19,7 +20,8 @@ class RedisStore::Core final : public ScriptLink::Events {
         turn_(loop, [this] { OnTurn(); }),
         parts_{clock, keys_, script_, counters_, turn_, link_},
         give_back_(loop, parts_, options.max_undos_waiting),
-        calls_(loop, parts_, options.max_waiting, give_back_),
+        guard_(loop, parts_, options.breaker, std::move(options.on_health)),
+        calls_(loop, parts_, options.max_waiting, guard_, give_back_),
         link_(loop, std::move(options.connection), counters_, *this) {}
   ~Core() override {
     link_.Close();
@@ -27,19 +29,23 @@ class RedisStore::Core final : public ScriptLink::Events {
   }
 
   absl::Status Apply(RemoteGroup& group, Time deadline, Done done) {
-    if (link_.gone()) {
-      counters_.refused.Add();
-      return link_.why();
-    }
     return calls_.Add(group, deadline, std::move(done));
   }
   void Undo(const RemoteClaim& claim, std::uint64_t units) { give_back_.Undo(claim, units); }
   void Renew(const RemoteClaim& claim) { give_back_.Renew(claim); }
   [[nodiscard]] const RedisCounters& counters() const { return counters_; }
+  [[nodiscard]] RedisHealth health() const { return guard_.health(); }
 
  private:
-  void OnUsable() override { turn_.Ask(); }
-  void OnGone(const absl::Status& why) override { calls_.FailWaiting(why); }
+  void OnUsable() override {
+    guard_.OnUsable();
+    turn_.Ask();
+  }
+  void OnGone(const absl::Status& why) override {
+    guard_.OnGone();
+    calls_.FailWaiting(why);
+  }
+  void OnWrongServer(std::string_view why) override { guard_.OnWrongServer(why); }
 
   // What comes back goes first: it makes room for what is asked.
   void OnTurn() {
@@ -53,6 +59,7 @@ class RedisStore::Core final : public ScriptLink::Events {
   TurnEnd turn_;
   const StoreParts parts_;
   GiveBack give_back_;
+  Guard guard_;
   CallQueue calls_;
   ScriptLink link_;
 };
@@ -75,5 +82,6 @@ absl::Status RedisStore::Apply(RemoteGroup& group, Time deadline, Done done) {
 void RedisStore::Undo(const RemoteClaim& claim, std::uint64_t units) { core_->Undo(claim, units); }
 void RedisStore::Renew(const RemoteClaim& claim) { core_->Renew(claim); }
 const RedisCounters& RedisStore::counters() const { return core_->counters(); }
+RedisHealth RedisStore::health() const { return core_->health(); }
 
 }  // namespace sluice::redis

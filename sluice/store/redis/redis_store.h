@@ -16,6 +16,9 @@
 // wait for it. A group is sent a second time only when the first did nothing (the server had lost
 // the script, or the state under a key was one of other numbers).
 //
+// After some groups in a row that were not answered a breaker opens (redis_health.h): groups are
+// refused at once, and probes look whether the server answers again.
+//
 // What the server answers in place of a decision (READONLY, LOADING, OOM, BUSY, ...) is told as
 // Unavailable, with its own words, and never as a denial. A server that says it is the wrong one is
 // left for the one that the address leads to then.
@@ -30,6 +33,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "sluice/base/clock.h"
@@ -37,6 +41,7 @@
 #include "sluice/net/redis_connection.h"
 #include "sluice/store/redis/key_name.h"
 #include "sluice/store/redis/redis_counters.h"
+#include "sluice/store/redis/redis_health.h"
 #include "sluice/store/remote_store.h"
 
 namespace sluice::redis {
@@ -44,6 +49,10 @@ namespace sluice::redis {
 struct RedisStoreOptions {
   net::RedisConnectionOptions connection;  // on_state is the store's
   KeyOptions keys;
+
+  BreakerOptions breaker;
+  // Called on the loop once the store is known to be up or down, and then when that changes.
+  std::function<void(const RedisHealth&)> on_health;
 
   // Groups that wait for an answer, with those whose late answer is still due. Beyond it:
   // ResourceExhausted.
@@ -67,8 +76,9 @@ class RedisStore final : public RemoteStore {
   void Undo(const RemoteClaim& claim, std::uint64_t units) override;
   void Renew(const RemoteClaim& claim) override;
 
-  // From any thread.
+  // From any thread, both.
   [[nodiscard]] const RedisCounters& counters() const;
+  [[nodiscard]] RedisHealth health() const;
 
  private:
   class Core;

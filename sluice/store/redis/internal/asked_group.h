@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sluice/base/time.h"
+#include "sluice/store/redis/internal/breaker.h"
 #include "sluice/store/redis/key_name.h"
 #include "sluice/store/redis/script_call.h"
 #include "sluice/store/remote_store.h"
@@ -29,6 +30,7 @@ class SlotIds {
 struct AskedGroup {
   RemoteGroup* group = nullptr;  // null: has ended, though its call may still be on its way
   RemoteStore::Done done;
+  Breaker::Ticket ticket = 0;
   Time deadline;
   std::size_t place = 0;  // among all deadlines
   int turns = 0;          // how often it was sent

@@ -8,9 +8,10 @@
 namespace sluice::redis {
 
 CallQueue::CallQueue(net::EventLoop& loop, const StoreParts& parts, std::size_t max_waiting,
-                     GiveBack& give_back)
+                     Guard& guard, GiveBack& give_back)
     : parts_(parts),
       max_waiting_(max_waiting),
+      guard_(guard),
       give_back_(give_back),
       full_(absl::ResourceExhaustedError("too many requests wait for the store")),
       late_(absl::DeadlineExceededError("the store did not answer in time")),
@@ -18,14 +19,12 @@ CallQueue::CallQueue(net::EventLoop& loop, const StoreParts& parts, std::size_t 
 
 absl::Status CallQueue::Add(RemoteGroup& group, Time deadline, RemoteStore::Done done) {
   if (free_groups_.empty()) {
-    if (all_groups_.size() >= max_waiting_) {
-      parts_.counters.refused.Add();
-      return full_;
-    }
+    if (all_groups_.size() >= max_waiting_) return Refuse(full_);
     all_groups_.push_back(std::make_unique<AskedGroup>());
     free_groups_.push_back(all_groups_.back().get());
   }
   AskedGroup& asked = *free_groups_.back();
+  if (absl::Status refusal = guard_.Admit(&asked.ticket); !refusal.ok()) return Refuse(refusal);
   free_groups_.pop_back();
   asked.Take(parts_.keys, slots_, group);
   asked.done = std::move(done);
@@ -36,6 +35,11 @@ absl::Status CallQueue::Add(RemoteGroup& group, Time deadline, RemoteStore::Done
   parts_.counters.waiting.Set(all_groups_.size() - free_groups_.size());
   parts_.turn.Ask();
   return absl::OkStatus();
+}
+
+const absl::Status& CallQueue::Refuse(const absl::Status& why) {
+  parts_.counters.refused.Add();
+  return why;
 }
 
 void CallQueue::Send() {
@@ -149,6 +153,7 @@ void CallQueue::Settle(AskedGroup& asked, ScriptGroup& answered) {
 void CallQueue::SendAgain(AskedGroup& asked) {
   if (asked.group == nullptr) return Recycle(asked);
   if (asked.turns >= ScriptCall::kMostTurns) {
+    guard_.Succeeded(asked.ticket);  // the server answers
     return End(asked, absl::UnavailableError("others change the state all the time"));
   }
   waiting_.push_back(&asked);
@@ -157,10 +162,27 @@ void CallQueue::SendAgain(AskedGroup& asked) {
 
 void CallQueue::End(AskedGroup& asked, const absl::Status& status) {
   if (asked.group == nullptr) return Recycle(asked);
+  Judge(asked, status);
   deadlines_.Remove(asked);
   RemoteStore::Done done = std::move(asked.done);
   Recycle(asked);
   done(status);
+}
+
+// What its end says of the store.
+void CallQueue::Judge(const AskedGroup& asked, const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kInternal:
+      return guard_.Succeeded(asked.ticket);
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      if (asked.turns > 0) return guard_.Failed(asked.ticket, status);
+      [[fallthrough]];
+    default:
+      return guard_.Neither(asked.ticket);
+  }
 }
 
 void CallQueue::EndUnknown(AskedGroup& asked, const absl::Status& status, bool lost) {
@@ -189,6 +211,7 @@ void CallQueue::OnDeadline() {
       End(asked, late_);
       continue;
     }
+    Judge(asked, late_);
     deadlines_.Remove(asked);
     ReleaseSlots(asked, false);
     asked.KeepLimits();

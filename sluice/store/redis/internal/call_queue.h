@@ -24,6 +24,7 @@
 #include "sluice/store/redis/internal/asked_group.h"
 #include "sluice/store/redis/internal/deadline_heap.h"
 #include "sluice/store/redis/internal/give_back.h"
+#include "sluice/store/redis/internal/guard.h"
 #include "sluice/store/redis/internal/loop_hooks.h"
 #include "sluice/store/redis/internal/store_parts.h"
 #include "sluice/store/redis/script_call.h"
@@ -33,12 +34,12 @@ namespace sluice::redis {
 
 class CallQueue {
  public:
-  CallQueue(net::EventLoop& loop, const StoreParts& parts, std::size_t max_waiting,
+  CallQueue(net::EventLoop& loop, const StoreParts& parts, std::size_t max_waiting, Guard& guard,
             GiveBack& give_back);
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
 
-  // As RemoteStore::Apply(). ResourceExhausted or OK.
+  // As RemoteStore::Apply().
   absl::Status Add(RemoteGroup& group, Time deadline, RemoteStore::Done done);
   // All that waits.
   void Send();
@@ -52,6 +53,7 @@ class CallQueue {
     std::vector<ScriptGroup> groups;
   };
 
+  const absl::Status& Refuse(const absl::Status& why);
   void SendCall(std::size_t first, std::size_t count);
   void OnReply(Call& call, const absl::StatusOr<net::RedisReply>& reply);
   void OnAnswers(Call& call, const net::RedisReply& reply);
@@ -59,6 +61,7 @@ class CallQueue {
   void SendAgain(AskedGroup& asked);
   void End(AskedGroup& asked, const absl::Status& status);
   // Of one whose charge may have been made, nobody knows.
+  void Judge(const AskedGroup& asked, const absl::Status& status);
   void EndUnknown(AskedGroup& asked, const absl::Status& status, bool lost);
   void ReleaseSlots(const AskedGroup& asked, bool lost);
   void OnDeadline();
@@ -66,6 +69,7 @@ class CallQueue {
 
   const StoreParts parts_;
   const std::size_t max_waiting_;
+  Guard& guard_;
   GiveBack& give_back_;
   const absl::Status full_;  // ready made, as they are given when there is much to do
   const absl::Status late_;

@@ -110,6 +110,7 @@ void ScriptLink::OnError(std::string_view error) {
   counters_.errors[static_cast<std::size_t>(kind)].Add();
   if (kind == ServerError::kReadOnly || kind == ServerError::kMasterDown) {
     if (connection_) connection_->Renew(error);
+    events_.OnWrongServer(error);
   }
 }
 

@@ -24,12 +24,14 @@ namespace sluice::redis {
 
 class ScriptLink {
  public:
-  // Both are called on the loop, never from inside of Send().
+  // Called on the loop, never from inside of Send().
   struct Events {
     virtual ~Events() = default;
     virtual void OnUsable() = 0;
     // Also when the first attempt failed. Before what is on its way is told.
     virtual void OnGone(const absl::Status& why) = 0;
+    // It answers, but it is a replica. It will be gone soon.
+    virtual void OnWrongServer(std::string_view why) = 0;
   };
 
   ScriptLink(net::EventLoop& loop, net::RedisConnectionOptions options, RedisCounters& counters,
