@@ -56,6 +56,12 @@ TEST_F(BreakerTest, ProbesAreWantedAtOnceAndThenAtIntervals) {
   EXPECT_FALSE(breaker_.WantsProbe(now_ + 99ms));
   EXPECT_TRUE(breaker_.WantsProbe(now_ + 100ms));
   EXPECT_EQ(breaker_.next_probe(), now_ + 100ms);
+  // And so each time it opens.
+  breaker_.ProbeAnswered(now_ + 1ms);
+  EXPECT_TRUE(breaker_.Succeeded(Ticket()));
+  now_ += 10ms;
+  Open();
+  EXPECT_TRUE(breaker_.WantsProbe(now_));
 }
 
 TEST_F(BreakerTest, AProbeThatIsAnsweredLetsAFewTry) {
@@ -87,6 +93,18 @@ TEST_F(BreakerTest, ATrialThatSaysNothingMakesPlaceForAnother) {
   Ticket();
   breaker_.Neither(first);
   EXPECT_TRUE(Admits());
+  EXPECT_FALSE(Admits());
+}
+
+TEST_F(BreakerTest, TrialsThatRunWhenItOpensTakeNoPlaceLater) {
+  HalfOpen();
+  const Breaker::Ticket first = Ticket();
+  const Breaker::Ticket second = Ticket();
+  EXPECT_TRUE(breaker_.Failed(first, now_));
+  EXPECT_TRUE(breaker_.ProbeAnswered(now_));
+  EXPECT_TRUE(Admits());
+  EXPECT_TRUE(Admits());
+  breaker_.Neither(second);
   EXPECT_FALSE(Admits());
 }
 

@@ -19,8 +19,10 @@ constexpr std::size_t kMostCalls = 8;
 // A server that is silent for that long is left before: so the answer comes, or the connection
 // ends.
 constexpr Duration kDeadline = 10s;
-constexpr Duration kShortestRest = 50ms;
-constexpr Duration kLongestRest = 1s;
+// What rests is looked at in rounds of so long, or somewhat longer.
+constexpr Duration kRound = 100ms;
+constexpr int kMostRounds = 8;
+constexpr int kRoundsUntilSecondLook = 10;
 
 bool IsSlot(const RemoteLimit& limit) {
   return std::holds_alternative<concurrency::Limit>(limit.limit());
@@ -37,7 +39,7 @@ Duration WorthOf(const Limit& limit) {
 }  // namespace
 
 GiveBack::GiveBack(net::EventLoop& loop, const StoreParts& parts, std::size_t max_waiting)
-    : parts_(parts), max_waiting_(max_waiting), rested_(*this, loop.deadlines()) {}
+    : parts_(parts), max_waiting_(max_waiting), round_(*this, loop.deadlines()) {}
 
 // Null: there are too many.
 GiveBack::Owed* GiveBack::Take(const RemoteLimit& limit) {
@@ -183,7 +185,7 @@ void GiveBack::Settle(Owed& owed, const ScriptUndo& answered) {
   if (answered.status.ok()) {
     if (owed.look_again && !answered.given_back) {
       owed.look_again = false;
-      return Rest(owed, kLongestRest);
+      return Rest(owed, kRoundsUntilSecondLook);
     }
     parts_.counters.undos.Add();
     return Recycle(owed);
@@ -200,28 +202,24 @@ void GiveBack::NobodyKnows(Owed& owed) {
 }
 
 void GiveBack::Retry(Owed& owed) {
-  const Duration rest = kShortestRest * (1 << std::min(owed.tries, 5));
-  ++owed.tries;
-  Rest(owed, std::min(rest, kLongestRest));
+  Rest(owed, std::min(1 << std::min(owed.tries++, 5), kMostRounds));
 }
 
-void GiveBack::Rest(Owed& owed, Duration time) {
-  const Time now = SteadyNow();
-  if (owed.until == Time::max()) owed.until = now + WorthOf(owed.limit->limit());
-  owed.rests_until = now + time;
-  if (resting_.empty()) rested_.Set(kShortestRest);
+void GiveBack::Rest(Owed& owed, int rounds) {
+  if (owed.until == Time::max()) owed.until = SteadyNow() + WorthOf(owed.limit->limit());
+  owed.rests = rounds;
+  if (resting_.empty()) round_.Set(kRound);
   resting_.push_back(&owed);
 }
 
-void GiveBack::OnRested() {
-  const Time now = SteadyNow();
+void GiveBack::OnRound() {
   std::erase_if(resting_, [&](Owed* owed) {
-    if (owed->rests_until > now) return false;
+    if (--owed->rests > 0) return false;
     waiting_.push_back(owed);
     return true;
   });
-  if (!resting_.empty()) rested_.Set(kShortestRest);
-  DropWorthless(now);
+  DropWorthless(SteadyNow());
+  if (!resting_.empty()) round_.Set(kRound);
   if (!waiting_.empty()) parts_.turn.Ask();
 }
 

@@ -2,7 +2,7 @@
 //
 //   Undo, Release ──> waiting ──Send()──> on its way, up to 32 in a call ──> done
 //                        ^                        │
-//                        `── resting 50 ms .. 1 s ┘  refused; and slots whose fate nobody knows
+//                        `── resting 0.1 s .. 1 s  ┘  refused; and slots whose fate nobody knows
 //
 // While the store is gone all of it waits: as long as it is worth something, and up to a bound. The
 // charges of counters may fill half of the bound, so that there is room for slots, which are
@@ -57,8 +57,8 @@ class GiveBack {
     std::uint64_t units = 0;
     int tries = 0;
     Time until = Time::max();  // when it is worth nothing any more; known from its first rest on
-    Time rests_until;
-    bool look_again = false;  // where it is not found
+    int rests = 0;             // so many rounds more
+    bool look_again = false;   // where it is not found
   };
   struct Call {
     std::vector<Owed*> owed;
@@ -75,9 +75,9 @@ class GiveBack {
   void OnRenewed(Call& call, const absl::StatusOr<net::RedisReply>& reply);
   void Settle(Owed& owed, const ScriptUndo& answered);
   void NobodyKnows(Owed& owed);
-  void Rest(Owed& owed, Duration time);
+  void Rest(Owed& owed, int rounds);
   void Retry(Owed& owed);
-  void OnRested();
+  void OnRound();
   void DropWorthless(Time now);
   void Drop(Owed& owed);
   void Recycle(Owed& owed);
@@ -89,7 +89,7 @@ class GiveBack {
   std::vector<Owed*> waiting_;
   std::vector<Owed*> renewing_;
   std::vector<Owed*> resting_;
-  net::Alarm<GiveBack, &GiveBack::OnRested> rested_;
+  net::Alarm<GiveBack, &GiveBack::OnRound> round_;  // set while something rests
   std::size_t calls_on_their_way_ = 0;
   std::string bytes_;
 

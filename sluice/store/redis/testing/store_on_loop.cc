@@ -43,6 +43,9 @@ Request::Request(std::vector<Want> wants) : wants_(std::move(wants)) {
 }
 
 StoreOnLoop::StoreOnLoop(RedisStoreOptions options) {
+  options.on_health = [this](const RedisHealth& health) {
+    healths_.Add(health.up ? "up" : "down");
+  };
   loops_.Start();
   loops_.OnEach([&](net::EventLoop& loop) {
     store_ = std::make_unique<RedisStore>(loop, clock_, std::move(options));

@@ -22,6 +22,7 @@
 #include "sluice/base/clock.h"
 #include "sluice/base/time.h"
 #include "sluice/net/event_loops.h"
+#include "sluice/net/testing/redis_on_loop.h"
 #include "sluice/net/testing/redis_server.h"
 #include "sluice/store/redis/redis_store.h"
 
@@ -99,6 +100,10 @@ class StoreOnLoop {
   // Waits until it holds, asked on the loop every millisecond or so.
   bool AwaitThat(const std::function<bool(const RedisCounters&)>& holds);
   [[nodiscard]] const RedisCounters& counters() const { return store_->counters(); }
+  // What on_health was told, "up" or "down" each time: the next so many, once they are there.
+  net::testing::Lines Healths(std::size_t count) { return healths_.Take(count); }
+  [[nodiscard]] std::size_t healths() const { return healths_.size(); }
+  [[nodiscard]] RedisHealth health() const { return store_->health(); }
   // As if so much time passed for what is measured in ticks: silence, rests, the end of connecting.
   void Pass(Duration time);
   void Destroy();
@@ -108,6 +113,7 @@ class StoreOnLoop {
  private:
   net::EventLoops loops_{1};
   SystemClock clock_;
+  net::testing::LineLog healths_;
   std::unique_ptr<RedisStore> store_;
   std::mutex mutex_;
   std::condition_variable told_;
