@@ -192,6 +192,8 @@ struct HeaderSettings {
 
 enum class BodyForm : std::uint8_t { kProblem, kJson };
 
+inline constexpr std::int64_t kMaxNodes = 100'000;
+
 struct Config {
   std::optional<GatewaySettings> gateway;
   std::optional<AdminSettings> admin;
@@ -203,6 +205,7 @@ struct Config {
   BodyForm body = BodyForm::kProblem;  // of denials
   std::uint32_t threads = 0;           // 0: one for each core
   std::string node_name;               // `node: { name }`; empty: none
+  std::int64_t node_count = 1;         // among so many each has its share of `scope: node`
   std::shared_ptr<const RuleSet> rules;
 };
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "sluice/algorithm/remote_bounds.h"
+
 namespace sluice::config {
 namespace {
 
@@ -55,14 +57,7 @@ std::optional<Limit> Accept(absl::StatusOr<Limit> made, const Value& limit, cons
   return std::nullopt;
 }
 
-template <typename Kind>
-absl::StatusOr<Limit> Wrap(absl::StatusOr<Kind> made) {
-  if (!made.ok()) return made.status();
-  return Limit(*std::move(made));
-}
-
-std::optional<Limit> ReadConcurrency(const Value& limit, const AlgorithmOptions& options,
-                                     const Fields& fields) {
+std::optional<LimitNumbers> ReadSlots(const Value& limit) {
   if (limit.node().kind == NodeKind::kText && limit.node().text.find('/') != std::string::npos) {
     limit.Complain(fmt::format("must be a number of slots, got {}", Quoted(limit.node().text)),
                    "concurrency counts what is in flight, not what comes in a period");
@@ -75,11 +70,10 @@ std::optional<Limit> ReadConcurrency(const Value& limit, const AlgorithmOptions&
   }
   const auto slots = limit.Integer(1, 4'294'967'295);
   if (!slots) return std::nullopt;
-  return Accept(Wrap(concurrency::MakeLimit(*slots, options.slot_ttl)), limit, fields);
+  return LimitNumbers{.count = *slots};
 }
 
-std::optional<Limit> MakeCalendar(const WrittenRate& rate, const Value& limit,
-                                  const AlgorithmOptions& options, const Fields& fields) {
+std::optional<LimitNumbers> OfCalendar(const WrittenRate& rate, const Value& limit) {
   std::optional<calendar::Period> period;
   if (rate.unit == PeriodUnit::kDay) period = calendar::Period::kDay;
   if (rate.unit == PeriodUnit::kWeek) period = calendar::Period::kWeek;
@@ -91,7 +85,7 @@ std::optional<Limit> MakeCalendar(const WrittenRate& rate, const Value& limit,
         "for other periods leave `algorithm: calendar` out");
     return std::nullopt;
   }
-  return Accept(Wrap(calendar::MakeLimit(rate.count, *period, options.time_zone)), limit, fields);
+  return LimitNumbers{.count = rate.count, .calendar_period = *period};
 }
 
 // `queue: { requests: 10, wait: 2s }`. What is not said does not bound; one of the two does.
@@ -127,34 +121,53 @@ std::optional<std::int64_t> ReadBurst(const std::optional<Value>& value) {
   return value->Integer(1, INT64_MAX);
 }
 
-// Of every algorithm that has a period of fixed length.
-absl::StatusOr<Limit> MakeRated(Rate rate, std::int64_t burst, const Queue& queue,
-                                const AlgorithmOptions& options) {
-  switch (options.algorithm) {
-    case Algorithm::kTokenBucket:
-      return Wrap(token_bucket::MakeLimit(rate, static_cast<std::uint64_t>(burst)));
-    case Algorithm::kLeakyBucket:
-      return Wrap(
-          leaky_bucket::MakeLimit(rate, static_cast<std::uint64_t>(queue.requests), queue.wait));
-    case Algorithm::kSlidingWindowLog:
-      return Wrap(sliding_window_log::MakeLimit(rate.count, rate.period, options.weighted));
-    case Algorithm::kSlidingWindowStrict:
-      return Wrap(sliding_window_strict::MakeLimit(rate.count, rate.period, options.sub_windows));
-    case Algorithm::kSlidingWindowCounter: {
-      auto made = sliding_window_counter::MakeLimit(rate.count, rate.period, options.offset);
-      if (made.ok()) made->per_key_offset = options.per_key_offset;
-      return Wrap(std::move(made));
-    }
-    case Algorithm::kFixedWindow: {
-      auto made = fixed_window::MakeLimit(rate.count, rate.period, options.align, options.offset);
-      if (made.ok()) made->per_key_offset = options.per_key_offset;
-      return Wrap(std::move(made));
-    }
-    case Algorithm::kConcurrency:
-    case Algorithm::kCalendar:
-      break;
+std::optional<LimitNumbers> ReadNumbers(Fields& fields, const std::optional<Value>& limit,
+                                        Algorithm algorithm) {
+  const bool token_bucket = algorithm == Algorithm::kTokenBucket;
+  const bool leaky_bucket = algorithm == Algorithm::kLeakyBucket;
+  // All are read before any is judged, so that each fault is told.
+  const auto burst_field = TakeIf(token_bucket, fields, "burst", algorithm, "token-bucket");
+  const auto queue_field = TakeIf(leaky_bucket, fields, "queue", algorithm, "leaky-bucket");
+  const auto burst = ReadBurst(burst_field);
+  const auto queue = ReadQueue(queue_field);
+  if (leaky_bucket && fields.is_map() && fields.node().Find("queue") == nullptr) {
+    fields.Complain("a leaky bucket needs `queue`",
+                    "write how many may wait, and how long: `queue: { requests: 10, wait: 1s }`");
   }
-  return absl::InternalError("an algorithm without a period");
+  if (!limit) return std::nullopt;
+  if (algorithm == Algorithm::kConcurrency) return ReadSlots(*limit);
+
+  const auto written = limit->Rate();
+  if (!written || (burst_field && !burst) || (leaky_bucket && !queue)) return std::nullopt;
+  if (algorithm == Algorithm::kCalendar) return OfCalendar(*written, *limit);
+  const auto period = written->Period();
+  if (!period) {
+    limit->Complain(fmt::format("is for a {}, and how long that is only a calendar knows",
+                                written->unit == PeriodUnit::kMonth ? "month" : "year"),
+                    "write `algorithm: calendar`, or a number of days such as `1000/30day`");
+    return std::nullopt;
+  }
+  const Queue any = queue.value_or(Queue{});
+  return LimitNumbers{.count = written->count,
+                      .period = *period,
+                      .burst = burst.value_or(written->count),
+                      .queue = any.requests,
+                      .wait = any.wait};
+}
+
+// A part of the numbers as a limit; complains, at what is too small for it, when nothing is left.
+std::optional<Limit> MakePart(const LimitNumbers& all, Part part, const AlgorithmOptions& options,
+                              const Value& limit, const Fields& fields, std::string_view why,
+                              std::string_view hint) {
+  if (const auto numbers = PartOf(all, part, options.algorithm)) {
+    return Accept(MakeLimit(*numbers, options), limit, fields);
+  }
+  const Node* burst = fields.node().Find("burst");
+  limit.diagnostics().Error(burst == nullptr ? limit.node().location : burst->location,
+                            fmt::format("a {} of {} {}", burst == nullptr ? "limit" : "burst",
+                                        burst == nullptr ? all.count : all.burst, why),
+                            hint);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -206,38 +219,36 @@ AlgorithmOptions ReadAlgorithm(Fields& rule) {
   return options;
 }
 
-std::optional<Limit> ReadLimit(Fields& fields, const AlgorithmOptions& options) {
-  const Algorithm algorithm = options.algorithm;
-  const bool counts_slots = algorithm == Algorithm::kConcurrency;
-  const bool token_bucket = algorithm == Algorithm::kTokenBucket;
-  const bool leaky_bucket = algorithm == Algorithm::kLeakyBucket;
-  // All are read before any is judged, so that each fault is told.
-  const auto limit = fields.Require(
-      "limit", counts_slots ? "write `limit: 10`" : "write for example `limit: 100/min`");
-  const auto burst_field = TakeIf(token_bucket, fields, "burst", algorithm, "token-bucket");
-  const auto queue_field = TakeIf(leaky_bucket, fields, "queue", algorithm, "leaky-bucket");
-  const auto burst = ReadBurst(burst_field);
-  const auto queue = ReadQueue(queue_field);
-  if (leaky_bucket && fields.is_map() && fields.node().Find("queue") == nullptr) {
-    fields.Complain("a leaky bucket needs `queue`",
-                    "write how many may wait, and how long: `queue: { requests: 10, wait: 1s }`");
+std::optional<RuleLimit> ReadLimit(Fields& fields, const AlgorithmOptions& options,
+                                   const Shares& shares) {
+  const auto limit = fields.Require("limit", options.algorithm == Algorithm::kConcurrency
+                                                 ? "write `limit: 10`"
+                                                 : "write for example `limit: 100/min`");
+  const auto numbers = ReadNumbers(fields, limit, options.algorithm);
+  if (!numbers) return std::nullopt;
+  auto whole = Accept(MakeLimit(*numbers, options), *limit, fields);
+  if (!whole) return std::nullopt;
+  if (shares.nodes > 1) {
+    whole = MakePart(*numbers, {1, shares.nodes}, options, *limit, fields,
+                     fmt::format("cannot be shared by {} nodes", shares.nodes),
+                     "with `scope: node` each of the `node.count` nodes has an equal share, in "
+                     "whole units");
+    if (!whole) return std::nullopt;
   }
-  if (!limit) return std::nullopt;
-  if (counts_slots) return ReadConcurrency(*limit, options, fields);
-
-  const auto written = limit->Rate();
-  if (!written || (burst_field && !burst) || (leaky_bucket && !queue)) return std::nullopt;
-  if (algorithm == Algorithm::kCalendar) return MakeCalendar(*written, *limit, options, fields);
-  const auto period = written->Period();
-  if (!period) {
-    limit->Complain(fmt::format("is for a {}, and how long that is only a calendar knows",
-                                written->unit == PeriodUnit::kMonth ? "month" : "year"),
-                    "write `algorithm: calendar`, or a number of days such as `1000/30day`");
-    return std::nullopt;
+  RuleLimit made{.plan = "", .limit = *std::move(whole), .local = std::nullopt};
+  if (shares.remote) {
+    const absl::Status fits = FitsRemote(made.limit);
+    if (!fits.ok() && !Accept(fits, *limit, fields)) return std::nullopt;
   }
-  const Rate rate{.count = written->count, .period = *period};
-  return Accept(MakeRated(rate, burst.value_or(rate.count), queue.value_or(Queue{}), options),
-                *limit, fields);
+  if (shares.local && shares.local->of < shares.local->whole) {
+    made.local = MakePart(*numbers, *shares.local, options, *limit, fields,
+                          fmt::format("leaves nothing to a node that may have {}/{} of it",
+                                      shares.local->of, shares.local->whole),
+                          "while the store is away nothing could pass; to deny on purpose write "
+                          "`on_store_failure: closed`");
+    if (!made.local) return std::nullopt;
+  }
+  return made;
 }
 
 }  // namespace sluice::config

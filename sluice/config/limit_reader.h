@@ -10,41 +10,28 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <string_view>
 
-#include "sluice/algorithm/limit.h"
 #include "sluice/config/fields.h"
+#include "sluice/config/limit_numbers.h"
+#include "sluice/rule/rule.h"
 
 namespace sluice::config {
-
-enum class Algorithm : std::uint8_t {
-  kTokenBucket,
-  kLeakyBucket,
-  kFixedWindow,
-  kSlidingWindowLog,
-  kSlidingWindowCounter,
-  kSlidingWindowStrict,
-  kConcurrency,
-  kCalendar,
-};
-
-// What all plans of a rule have in common.
-struct AlgorithmOptions {
-  Algorithm algorithm = Algorithm::kTokenBucket;
-  fixed_window::Align align = fixed_window::Align::kClock;
-  Duration offset{0};
-  bool per_key_offset = false;
-  int sub_windows = 16;
-  Duration slot_ttl{0};
-  std::string time_zone = "UTC";
-  bool weighted = false;  // the log keeps the cost of each event
-};
 
 // Takes `algorithm`, `align`, `offset`, `sub_windows`, `slot_ttl`, `time_zone`.
 AlgorithmOptions ReadAlgorithm(Fields& rule);
 
-// Takes `limit`, `burst`, `queue` of a rule or of a plan; nothing after a complaint.
-std::optional<Limit> ReadLimit(Fields& fields, const AlgorithmOptions& options);
+// Which parts of a rule's numbers this node counts by.
+struct Shares {
+  std::int64_t nodes = 1;     // each has one part of so many (`scope: node`)
+  std::optional<Part> local;  // of what is shared, while the store is away; nothing: all of it
+  bool remote = false;        // counted in a shared store, which must be able to
+};
+
+// Takes `limit`, `burst`, `queue` of a rule or of a plan; nothing after a complaint. The result has
+// no plan's name yet.
+std::optional<RuleLimit> ReadLimit(Fields& fields, const AlgorithmOptions& options,
+                                   const Shares& shares);
 
 // As the configuration calls it.
 [[nodiscard]] std::string_view NameOf(Algorithm algorithm);

@@ -21,12 +21,14 @@
 namespace sluice::config {
 namespace {
 
-// `node: { name, region }`
+// `node: { name, region, count }`
 void ReadNode(const Value& value, Config& config, RuleSetOptions& options) {
   Fields fields(value.node(), "`node`", value.diagnostics());
   if (const auto name = fields.Take("name")) config.node_name = name->Text().value_or("");
   if (const auto region = fields.Take("region")) options.region = region->Text().value_or("");
-  fields.Later({"count"});
+  if (const auto count = fields.Take("count")) {
+    config.node_count = count->Integer(1, kMaxNodes).value_or(1);
+  }
   fields.Finish();
 }
 
@@ -102,10 +104,12 @@ void ReadRoot(const Node& node, const std::string& base_dir, std::uint64_t gener
 
   std::vector<Rule> rules;
   if (const auto value = root.Take("rules")) {
-    const RuleContext context{.sources = sources,
-                              .has_plans = plans.has_value(),
-                              .has_gateway = config.gateway.has_value(),
-                              .plans = NamesOf(plan_names)};
+    const RuleContext context{
+        .sources = sources,
+        .has_plans = plans.has_value(),
+        .has_gateway = config.gateway.has_value(),
+        .plans = NamesOf(plan_names),
+        .store = {.has_redis = config.redis.has_value(), .nodes = config.node_count}};
     rules = ReadRules(*value, context);
     WarnOfMisspeltPlans(plan_names, rules, diagnostics);
   }

@@ -27,9 +27,9 @@ constexpr Duration kLongestBlock = 24h * 365;
 
 // Fields of a rule that counts; one with `deny: true` has none of them.
 constexpr std::string_view kCountingFields[] = {
-    "key",    "on_missing_key", "algorithm",    "limit",    "burst",     "align",
-    "offset", "sub_windows",    "queue",        "slot_ttl", "time_zone", "charge_denied",
-    "cost",   "plans",          "retry_jitter", "block_for"};
+    "key",    "on_missing_key", "algorithm",    "limit",     "burst",     "align",
+    "offset", "sub_windows",    "queue",        "slot_ttl",  "time_zone", "charge_denied",
+    "cost",   "plans",          "retry_jitter", "block_for", "scope",     "on_store_failure"};
 
 std::string ReadName(Fields& fields) {
   const auto value = fields.Require("name");
@@ -116,7 +116,15 @@ void CheckCost(const Value& cost_field, const Cost& cost, const std::vector<Rule
   if (cost.header) return;
   for (const RuleLimit& limit : limits) {
     const std::uint64_t capacity = CapacityOf(limit.limit);
-    if (cost.fixed <= capacity) continue;
+    if (cost.fixed <= capacity) {
+      if (!limit.local || cost.fixed <= CapacityOf(*limit.local)) continue;
+      cost_field.Complain(
+          fmt::format("is {}, and a node that counts for itself never holds more than {}: no "
+                      "request could pass while the store is away",
+                      cost.fixed, CapacityOf(*limit.local)),
+          "lower the cost, or let `on_store_failure` be a larger part");
+      return;
+    }
     cost_field.Complain(
         fmt::format("is {}, and the limit{} never holds more than {}: no request could pass",
                     cost.fixed, limit.plan.empty() ? "" : fmt::format(" of plan `{}`", limit.plan),
@@ -126,8 +134,8 @@ void CheckCost(const Value& cost_field, const Cost& cost, const std::vector<Rule
   }
 }
 
-void ReadPlans(const Value& plans, const AlgorithmOptions& options, const RuleContext& context,
-               std::vector<RuleLimit>& limits) {
+void ReadPlans(const Value& plans, const AlgorithmOptions& options, const Shares& shares,
+               const RuleContext& context, std::vector<RuleLimit>& limits) {
   if (!context.has_plans) {
     plans.Complain("says what each plan may, but nothing says who has which plan",
                    "write `plans: { file: plans.csv, key: api_key }` at the top of the file");
@@ -139,13 +147,37 @@ void ReadPlans(const Value& plans, const AlgorithmOptions& options, const RuleCo
   for (const Node::Entry& entry : plans.node().entries) {
     const std::string& plan = entry.key.text;
     Fields fields(entry.value, fmt::format("plan {}", Quoted(plan)), plans.diagnostics());
-    auto limit = ReadLimit(fields, options);
+    auto limit = ReadLimit(fields, options, shares);
     fields.Finish();
-    if (limit) limits.push_back({.plan = plan, .limit = *std::move(limit)});
+    if (limit) {
+      limit->plan = plan;
+      limits.push_back(*std::move(limit));
+    }
     const auto& known = context.plans;
     if (known.empty() || std::find(known.begin(), known.end(), plan) != known.end()) continue;
     plans.diagnostics().Warning(entry.key.location,
                                 UnknownName("plan", plan, known) + " (nobody has it)");
+  }
+}
+
+void WarnOfLostSlots(const Fields& fields) {
+  if (fields.node().Find("slot_ttl") != nullptr) return;
+  fields.diagnostics().Warning(
+      fields.node().Find("algorithm")->location,
+      "without `slot_ttl` the slots of a node that dies come back after 24 h only",
+      "write for example `slot_ttl: 30s`; a request that still runs keeps its slot");
+}
+
+// Once for all rules.
+void WarnOfFailuresWithoutStore(const Value& rules) {
+  for (const Node& rule : rules.node().items) {
+    const Node* failure = rule.Find("on_store_failure");
+    if (failure == nullptr) continue;
+    rules.diagnostics().Warning(failure->location,
+                                "`on_store_failure` has no effect without `store.redis`: all is "
+                                "counted in memory",
+                                "");
+    return;
   }
 }
 
@@ -165,14 +197,16 @@ void ReadCounting(Fields& fields, const RuleContext& context, Rule& rule) {
   if (const auto value = fields.Take("block_for")) {
     rule.block_for = value->Length(kShortestBlock, kLongestBlock).value_or(Duration{0});
   }
+  const Shares shares = ReadSharing(fields, context.store, rule);
   AlgorithmOptions options = ReadAlgorithm(fields);
+  if (shares.remote && options.algorithm == Algorithm::kConcurrency) WarnOfLostSlots(fields);
   const auto cost = fields.Take("cost");
   if (cost) rule.cost = ReadCost(*cost);
   options.weighted = rule.cost.header.has_value() || rule.cost.fixed != 1;
-  if (auto limit = ReadLimit(fields, options)) {
-    rule.limits.push_back({.plan = "", .limit = *std::move(limit)});
+  if (auto limit = ReadLimit(fields, options, shares)) rule.limits.push_back(*std::move(limit));
+  if (const auto plans = fields.Take("plans")) {
+    ReadPlans(*plans, options, shares, context, rule.limits);
   }
-  if (const auto plans = fields.Take("plans")) ReadPlans(*plans, options, context, rule.limits);
   if (cost) CheckCost(*cost, rule.cost, rule.limits);
 }
 
@@ -202,7 +236,7 @@ Rule ReadRule(Fields& fields, const RuleContext& context) {
   } else {
     ReadCounting(fields, context, rule);
   }
-  fields.Later({"lease", "on_store_failure", "scope"});
+  fields.Later({"lease"});
   fields.Finish();
   return rule;
 }
@@ -230,6 +264,7 @@ std::vector<Rule> ReadRules(const Value& value, const RuleContext& context) {
     }
     rules.push_back(std::move(rule));
   }
+  if (!context.store.has_redis) WarnOfFailuresWithoutStore(value);
   return rules;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sluice/config/fields.h"
+#include "sluice/config/sharing_reader.h"
 #include "sluice/config/source_names.h"
 #include "sluice/rule/rule.h"
 
@@ -16,6 +17,7 @@ struct RuleContext {
   bool has_gateway = false;
   // The plans that somebody has; for warnings. Empty: not known.
   std::vector<std::string_view> plans;
+  StoreContext store;
 };
 
 // Complains about everything that is wrong; rules that cannot be compiled are left out, so the

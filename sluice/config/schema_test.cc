@@ -125,6 +125,9 @@ const std::map<std::string, Place>& Places() {
        {"rules: [{ algorithm: leaky-bucket, queue: { zzzzzz: 1 } }]\n", "`queue` has "}},
       {"/$defs/numbers", {"rules: [{ plans: { pro: { zzzzzz: 1 } } }]\n", "plan `pro` has "}},
       {"/$defs/rule", {"rules: [{ zzzzzz: 1 }]\n", "a rule has "}},
+      {"/$defs/rule/properties/on_store_failure/oneOf/1",
+       {"store: { redis: { url: redis://h } }\nrules: [{ on_store_failure: { zzzzzz: 1 } }]\n",
+        "`on_store_failure` has "}},
       {"/$defs/rule/properties/cost/oneOf/1",
        {"rules: [{ cost: { zzzzzz: 1 } }]\n", "`cost` has "}},
   };
@@ -170,6 +173,9 @@ TEST(SchemaTest, HasExactlyTheWordsThatTheParserTakes) {
       {"/properties/headers/oneOf/1/items", "headers: [zzzzzz]\n"},
       {"/properties/body", "body: zzzzzz\n"},
       {"/$defs/rule/properties/mode", "rules: [{ mode: zzzzzz }]\n"},
+      {"/$defs/rule/properties/scope", "rules: [{ scope: zzzzzz }]\n"},
+      {"/$defs/rule/properties/on_store_failure/oneOf/0",
+       "rules: [{ on_store_failure: zzzzzz }]\n"},
       {"/$defs/rule/properties/algorithm", "rules: [{ algorithm: zzzzzz }]\n"},
       {"/$defs/rule/properties/align", "rules: [{ algorithm: fixed-window, align: zzzzzz }]\n"},
   };
@@ -345,6 +351,21 @@ TEST(SchemaTest, WhatItRefusesOfASharedStoreTheParserRefuses) {
   };
   for (const Row& store : stores)
     ExpectBothSay({"store: { redis: " + store.text + " }\n", store.valid});
+}
+
+TEST(SchemaTest, WhatItRefusesOfSharesTheParserRefuses) {
+  const Row rows[] = {
+      {"rules: [{ name: a, key: ip, limit: 5/s, scope: node }]\n", true},
+      {"rules: [{ name: a, key: ip, limit: 5/s, scope: all }]\n", false},
+      {"rules: [{ name: a, key: ip, limit: 5/s, on_store_failure: closed }]\n", true},
+      {"rules: [{ name: a, key: ip, limit: 5/s, on_store_failure: { local: 1/2 } }]\n", true},
+      {"rules: [{ name: a, key: ip, limit: 5/s, on_store_failure: { local: 1 } }]\n", true},
+      {"rules: [{ name: a, key: ip, limit: 5/s, on_store_failure: { local: 0.5 } }]\n", false},
+      {"rules: [{ name: a, key: ip, limit: 5/s, on_store_failure: {} }]\n", false},
+      {"node: { count: 3 }\n", true},
+      {"node: { count: many }\n", false},
+  };
+  for (const Row& row : rows) ExpectBothSay(row);
 }
 
 TEST(SchemaTest, WhatItRefusesOfHealthChecksTheParserRefuses) {

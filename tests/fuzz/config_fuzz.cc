@@ -20,6 +20,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     for (const sluice::RuleLimit& limit : rule.limits) {
       if (sluice::CapacityOf(limit.limit) == 0) std::abort();
       if (sluice::config::LimitText(limit.limit).empty()) std::abort();
+      if (!limit.local) continue;
+      const std::uint64_t part = sluice::CapacityOf(*limit.local);
+      if (part == 0 || part > sluice::CapacityOf(limit.limit)) std::abort();
     }
   }
   const sluice::Field headers[] = {{"X-API-Key", "ann"}, {"X-Cost", "7"}, {"Cookie", "sid=1"}};
