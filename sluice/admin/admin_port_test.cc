@@ -21,6 +21,7 @@ std::shared_ptr<const RuleSet> TwoRules() {
       {.plan = "",
        .limit = *token_bucket::MakeLimit({.count = 100, .period = std::chrono::minutes{1}}, 20)},
       {.plan = "pro", .limit = *fixed_window::MakeLimit(1000, std::chrono::minutes{1})}};
+  api.limits[1].local = *fixed_window::MakeLimit(500, std::chrono::minutes{1});
   api.block_for = std::chrono::microseconds{1500};
   Rule closed;
   closed.name = "closed";
@@ -54,13 +55,31 @@ TEST(AdminPortTest, ListsTheRulesInOrderWithTheirNumbers) {
   EXPECT_EQ(api, json::parse(R"({
     "name": "api", "mode": "enforce", "match": {"method": ["POST"], "path": ["/v1/**"]},
     "exempt": [], "key": ["api_key"], "on_missing_key": "ip", "charge_denied": false,
-    "block_for_ms": 2,
+    "block_for_ms": 2, "scope": "shared", "on_store_failure": "local",
     "limits": [{"algorithm": "token-bucket", "quota": 20, "window_ms": 12000},
-               {"plan": "pro", "algorithm": "fixed-window", "quota": 1000, "window_ms": 60000}]})"));
+               {"plan": "pro", "algorithm": "fixed-window", "quota": 1000, "window_ms": 60000,
+                "local": {"quota": 500, "window_ms": 60000}}]})"));
   EXPECT_EQ(
       told.at("rules").at(1),
       json::parse(
           R"({"name": "closed", "mode": "shadow", "match": {}, "exempt": [], "deny": true})"));
+}
+
+TEST(AdminPortTest, TellsWhereARuleCounts) {
+  AdminPort::Views views = Views();
+  views.rules = [] {
+    Rule node = TwoRules()->rules()[0];
+    node.scope = RuleScope::kNode;
+    Rule open = TwoRules()->rules()[0];
+    open.name = "open";
+    open.on_store_failure = OnStoreFailure::kOpen;
+    return std::make_shared<const RuleSet>(std::vector{node, open}, RuleSetOptions{}, 1);
+  };
+  const json::value told = json::parse(AnswerAdmin(views, "GET", "/v1/rules").body);
+  const json::object& node = told.at("rules").at(0).as_object();
+  EXPECT_EQ(node.at("scope"), "node");
+  EXPECT_FALSE(node.contains("on_store_failure"));
+  EXPECT_EQ(told.at("rules").at(1).at("on_store_failure"), "open");
 }
 
 TEST(AdminPortTest, RefusesOtherPagesAndMethods) {

@@ -38,14 +38,19 @@ json::object MatchJson(const Match& match) {
   return object;
 }
 
+void TellNumbers(const Limit& limit, json::object& object) {
+  object["quota"] = CapacityOf(limit);
+  if (const Duration window = WindowOf(limit); window > Duration{0}) {
+    object["window_ms"] = Milliseconds(window);
+  }
+}
+
 json::object LimitJson(const RuleLimit& limit) {
   json::object object;
   if (!limit.plan.empty()) object["plan"] = limit.plan;
   object["algorithm"] = std::string(AlgorithmName(limit.limit));
-  object["quota"] = CapacityOf(limit.limit);
-  if (const Duration window = WindowOf(limit.limit); window > Duration{0}) {
-    object["window_ms"] = Milliseconds(window);
-  }
+  TellNumbers(limit.limit, object);
+  if (limit.local) TellNumbers(*limit.local, object["local"].emplace_object());
   return object;
 }
 
@@ -75,6 +80,10 @@ json::object RuleJson(const Rule& rule) {
   object["limits"] = std::move(limits);
   object["charge_denied"] = rule.charge_denied;
   if (rule.block_for > Duration{0}) object["block_for_ms"] = Milliseconds(rule.block_for);
+  object["scope"] = std::string(ToString(rule.scope));
+  if (rule.scope == RuleScope::kShared) {
+    object["on_store_failure"] = std::string(ToString(rule.on_store_failure));
+  }
   return object;
 }
 

@@ -34,6 +34,8 @@ std::optional<Field> Split(std::string_view text, char separator) {
   return Field{text.substr(0, at), Trim(text.substr(at + 1))};
 }
 
+json::string_view AsJson(std::string_view text) { return {text.data(), text.size()}; }
+
 // What is wrong with the request line; empty when it was read.
 std::string ReadRequestLine(std::string_view line, LimitRequest& request) {
   line = Trim(line);
@@ -94,6 +96,24 @@ std::string Shown(const std::string& text) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
+// What differs from a shared limit that each node counts by itself while the store is away.
+std::string SharingText(const RuleSet::Explanation& told) {
+  if (told.rule->scope == RuleScope::kNode) return ", on each node";
+  if (told.rule->on_store_failure == OnStoreFailure::kOpen) return ", open without the store";
+  if (told.rule->on_store_failure == OnStoreFailure::kClosed) return ", closed without the store";
+  if (!told.limit->local) return "";
+  return fmt::format(", without the store {} on each node", LimitText(*told.limit->local));
+}
+
+void TellSharing(const RuleSet::Explanation& told, json::object& one) {
+  const Rule& rule = *told.rule;
+  if (rule.scope != RuleScope::kShared) one["scope"] = AsJson(ToString(rule.scope));
+  if (rule.on_store_failure != OnStoreFailure::kLocal) {
+    one["on_store_failure"] = AsJson(ToString(rule.on_store_failure));
+  }
+  if (told.limit->local) one["local"] = LimitText(*told.limit->local);
+}
+
 std::string Line(const RuleSet::Explanation& told) {
   const bool shadow = told.rule->mode == RuleMode::kShadow;
   if (!told.meets) return "does not meet it: " + told.reason;
@@ -106,6 +126,7 @@ std::string Line(const RuleSet::Explanation& told) {
   const Duration block_for = told.rule->block_for;
   if (block_for > Duration{0})
     line += fmt::format(", then blocked for {}", DurationText(block_for));
+  line += SharingText(told);
   if (shadow) line += " (shadow)";
   return line;
 }
@@ -141,16 +162,16 @@ std::string Json(const LimitRequest& request, const RuleSet::Caller& caller,
       if (told.rule->block_for > Duration{0}) {
         one["block_for"] = DurationText(told.rule->block_for);
       }
+      TellSharing(told, one);
     }
     told_rules.push_back(std::move(one));
   }
-  const json::object report = {
-      {"method", json::string_view(request.method.data(), request.method.size())},
-      {"path", caller.path},
-      {"host", json::string_view(request.host.data(), request.host.size())},
-      {"client", caller.client.ToString()},
-      {"plan", caller.plan},
-      {"rules", std::move(told_rules)}};
+  const json::object report = {{"method", AsJson(request.method)},
+                               {"path", caller.path},
+                               {"host", AsJson(request.host)},
+                               {"client", caller.client.ToString()},
+                               {"plan", caller.plan},
+                               {"rules", std::move(told_rules)}};
   return json::serialize(report) + "\n";
 }
 

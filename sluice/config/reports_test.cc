@@ -158,6 +158,37 @@ TEST_F(ReportsTest, ExplainHasAStableJsonForm) {
   EXPECT_EQ(rules[1].at("meets"), false);
 }
 
+TEST_F(ReportsTest, ExplainSaysWhereARuleCountsUnlessItIsAsEver) {
+  const std::string path = Write("a.yaml", R"(node: { count: 2 }
+store: { redis: { url: redis://h } }
+rules:
+  - { name: ever, key: global, limit: 6/s }
+  - { name: node, key: global, limit: 6/s, scope: node }
+  - { name: open, key: global, limit: 6/s, on_store_failure: open }
+  - { name: shut, key: global, limit: 6/s, on_store_failure: closed }
+  - { name: part, key: global, limit: 6/s, on_store_failure: { local: 1/3 } }
+)");
+  EXPECT_EQ(Explain(path, {.request = "/"}).text,
+            "GET / from 127.0.0.1\n"
+            "  ever  counts it under global with cost 1: token-bucket 6/s, burst 6\n"
+            "  node  counts it under global with cost 1: token-bucket 3/s, burst 3, on each node\n"
+            "  open  counts it under global with cost 1: token-bucket 6/s, burst 6, open without "
+            "the store\n"
+            "  shut  counts it under global with cost 1: token-bucket 6/s, burst 6, closed without "
+            "the store\n"
+            "  part  counts it under global with cost 1: token-bucket 6/s, burst 6, without the "
+            "store token-bucket 2/s, burst 2 on each node\n");
+  const auto report =
+      boost::json::parse(Explain(path, {.request = "/", .json = true}).text).at("rules").as_array();
+  EXPECT_FALSE(report[0].as_object().contains("scope"));
+  EXPECT_FALSE(report[0].as_object().contains("on_store_failure"));
+  EXPECT_FALSE(report[0].as_object().contains("local"));
+  EXPECT_EQ(report[1].at("scope"), "node");
+  EXPECT_EQ(report[2].at("on_store_failure"), "open");
+  EXPECT_EQ(report[3].at("on_store_failure"), "closed");
+  EXPECT_EQ(report[4].at("local"), "token-bucket 2/s, burst 2");
+}
+
 TEST_F(ReportsTest, ExplainRefusesWhatItCanNotRead) {
   const std::string path = Write("a.yaml", "rules: []\n");
   const struct {

@@ -30,4 +30,18 @@ bool Rule::KeyedByCaller() const {
   return false;
 }
 
+std::string_view ToString(RuleScope scope) { return scope == RuleScope::kNode ? "node" : "shared"; }
+
+std::string_view ToString(OnStoreFailure failure) {
+  switch (failure) {
+    case OnStoreFailure::kOpen:
+      return "open";
+    case OnStoreFailure::kClosed:
+      return "closed";
+    case OnStoreFailure::kLocal:
+      return "local";
+  }
+  return "";
+}
+
 }  // namespace sluice

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sluice/algorithm/limit.h"
@@ -72,6 +73,10 @@ enum class OnStoreFailure : std::uint8_t {
   kClosed,  // it is denied
   kLocal,   // this node counts for itself meanwhile
 };
+
+// As the configuration calls them.
+[[nodiscard]] std::string_view ToString(RuleScope scope);
+[[nodiscard]] std::string_view ToString(OnStoreFailure failure);
 
 struct RuleLimit {
   std::string plan;  // empty: the rule's own numbers
