@@ -8,6 +8,7 @@
 #include "sluice/store/redis/internal/loop_hooks.h"
 #include "sluice/store/redis/internal/redis_limit.h"
 #include "sluice/store/redis/internal/script_link.h"
+#include "sluice/store/redis/internal/server_questions.h"
 #include "sluice/store/redis/internal/store_parts.h"
 #include "sluice/store/redis/script_call.h"
 
@@ -20,6 +21,7 @@ class RedisStore::Core final : public ScriptLink::Events {
         turn_(loop, [this] { OnTurn(); }),
         parts_{clock, keys_, script_, counters_, turn_, link_},
         give_back_(loop, parts_, options.max_undos_waiting),
+        questions_(parts_, std::move(options.on_report)),
         guard_(loop, parts_, options.breaker, std::move(options.on_health)),
         calls_(loop, parts_, options.max_waiting, guard_, give_back_),
         link_(loop, std::move(options.connection), counters_, *this) {}
@@ -39,6 +41,7 @@ class RedisStore::Core final : public ScriptLink::Events {
  private:
   void OnUsable() override {
     guard_.OnUsable();
+    questions_.Ask();
     turn_.Ask();
   }
   void OnGone(const absl::Status& why) override {
@@ -59,6 +62,7 @@ class RedisStore::Core final : public ScriptLink::Events {
   TurnEnd turn_;
   const StoreParts parts_;
   GiveBack give_back_;
+  ServerQuestions questions_;
   Guard guard_;
   CallQueue calls_;
   ScriptLink link_;

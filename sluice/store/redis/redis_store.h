@@ -42,6 +42,7 @@
 #include "sluice/store/redis/key_name.h"
 #include "sluice/store/redis/redis_counters.h"
 #include "sluice/store/redis/redis_health.h"
+#include "sluice/store/redis/server_report.h"
 #include "sluice/store/remote_store.h"
 
 namespace sluice::redis {
@@ -51,8 +52,12 @@ struct RedisStoreOptions {
   KeyOptions keys;
 
   BreakerOptions breaker;
-  // Called on the loop once the store is known to be up or down, and then when that changes.
+  // Called on the loop once the store is known to be up or down, and then when that changes. May be
+  // null.
   std::function<void(const RedisHealth&)> on_health;
+
+  // Called on the loop once for each connection, with what its server is like. May be null.
+  std::function<void(const ServerReport&)> on_report;
 
   // Groups that wait for an answer, with those whose late answer is still due. Beyond it:
   // ResourceExhausted.
