@@ -53,7 +53,7 @@ struct RedisCounters {
   RedisCounter again;          // groups that were sent again
   RedisCounter late;           // groups that ended by their deadline
   RedisCounter refused;        // groups that were not taken, or could not be sent
-  RedisCounter waiting;        // groups that wait now, with those whose late answer is still due
+  RedisCounter waiting;        // groups that wait now
   RedisCounter damaged;        // states that were impossible and counted as absent
   RedisCounter disagreements;  // answers that the algorithms do not confirm: none of either counts
   RedisCounter connects;       // connections that became ready

@@ -59,8 +59,8 @@ struct RedisStoreOptions {
   // Called on the loop once for each connection, with what its server is like. May be null.
   std::function<void(const ServerReport&)> on_report;
 
-  // Groups that wait for an answer, with those whose late answer is still due. Beyond it:
-  // ResourceExhausted.
+  // Groups that wait for an answer. Beyond it, and where too many calls wait for a late one
+  // (connection.max_waiting): ResourceExhausted.
   std::size_t max_waiting = 4096;
   // What is to be given back while the store is gone; half of it for other than slots. Beyond it
   // what was charged stays so.

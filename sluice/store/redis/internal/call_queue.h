@@ -6,8 +6,8 @@
 //
 // Each group ends at its own deadline, whatever becomes of its call: that one's deadline is the
 // latest of its groups. One that ends while it waits is not sent. One that ends on its way keeps
-// its place until the answer has come or the connection is lost; its slots are released, by a
-// command behind the one that takes them.
+// its place as long as its call is awaited; its slots are released, by a command behind the one
+// that takes them.
 //
 // Cost: a group takes two steps in a heap, and no allocation once the buffers have grown.
 #pragma once

@@ -1,0 +1,276 @@
+// The store while a real server fails, in each of its ways, and afterwards.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/net/testing/redis_server.h"
+#include "sluice/store/redis/redis_store.h"
+#include "sluice/store/redis/testing/store_on_loop.h"
+
+namespace sluice::redis {
+namespace {
+
+using namespace std::chrono_literals;
+using net::testing::RawRedis;
+using net::testing::RedisServer;
+using ::testing::HasSubstr;
+using testing::Key;
+using testing::LimitPtr;
+using testing::Request;
+using testing::StoreOnLoop;
+using testing::ToSocket;
+using testing::Want;
+
+class RedisStoreOutageTest : public ::testing::Test {
+ protected:
+  void Start() { Start(ToSocket(server_)); }
+  void Start(const RedisStoreOptions& options) {
+    store_.emplace(options);
+    limit_ = store_->Prepare(*token_bucket::MakeLimit({1000, 1h}, 100'000));
+  }
+  // A request that has room.
+  Want Some() { return {.key = Key("api", "ann"), .limit = limit_}; }
+  absl::Status Ask(Duration deadline = StoreOnLoop::kLong) {
+    Request request(Some());
+    store_->Ask(request, deadline);
+    EXPECT_EQ(request.allowed(), request.status().ok());
+    return request.status();
+  }
+  void ExpectUnavailable(std::string_view word) {
+    const absl::Status status = Ask();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(word)));
+  }
+  // Decisions are made again, sooner or later.
+  void ExpectRecovery() {
+    EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return Ask().ok(); }));
+    EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return store_->health().up; }));
+  }
+  // Asks until the breaker opens; each is told in time.
+  void AskUntilRefused() {
+    for (int i = 0; i < 10; ++i) {
+      Request request(Some());
+      store_->Ask(request, 5ms);
+      EXPECT_EQ(request.status().code(), absl::StatusCode::kDeadlineExceeded) << request.status();
+      EXPECT_GE(request.waited(), 5ms);
+      EXPECT_LT(request.waited(), 5s);
+    }
+    ExpectUnavailable("not asked for now");
+    EXPECT_FALSE(store_->health().up);
+  }
+  std::size_t ClientsOfTheServer() {
+    const std::string clients(server_.Ask({"CLIENT", "LIST"}).text());
+    return static_cast<std::size_t>(std::ranges::count(clients, '\n')) - 1;  // but for who asks
+  }
+
+  RedisServer server_;
+  LimitPtr limit_;
+  std::optional<StoreOnLoop> store_;
+};
+
+TEST_F(RedisStoreOutageTest, AServerThatIsKilledIsFoundAgain) {
+  Start();
+  ASSERT_TRUE(Ask().ok());
+  server_.Kill();
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return !store_->health().up; }));
+  ExpectUnavailable("redis");
+  EXPECT_THAT(store_->health().why, HasSubstr("redis"));
+  server_.Start();
+  ExpectRecovery();
+  EXPECT_EQ(store_->Healths(3), (net::testing::Lines{"up", "down", "up"}));
+}
+
+TEST_F(RedisStoreOutageTest, WhoWaitsWhileItDiesIsToldOnceAndAtOnce) {
+  Start();
+  ASSERT_TRUE(Ask().ok());
+  server_.Pause();
+  std::vector<std::unique_ptr<Request>> requests;
+  std::vector<Request*> all;
+  for (int i = 0; i < 500; ++i) {
+    requests.push_back(std::make_unique<Request>(Some()));
+    all.push_back(requests.back().get());
+  }
+  store_->Send(all);
+  server_.Kill();
+  ASSERT_TRUE(store_->Await(all));
+  for (const Request* request : all) {
+    EXPECT_EQ(request->status().code(), absl::StatusCode::kUnavailable) << request->status();
+  }
+  server_.Start();
+  ExpectRecovery();
+}
+
+TEST_F(RedisStoreOutageTest, AStoreThatWasNeverThereRefusesAndComesUp) {
+  server_.Kill();
+  Start();
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return store_->healths() == 1; }));
+  ExpectUnavailable("redis");
+  EXPECT_FALSE(store_->health().up);
+  server_.Start();
+  ExpectRecovery();
+  EXPECT_EQ(store_->Healths(2), (net::testing::Lines{"down", "up"}));
+}
+
+TEST_F(RedisStoreOutageTest, WhileAServerStandsStillNobodyWaitsLongerThanAsked) {
+  Start();
+  ASSERT_TRUE(Ask().ok());
+  server_.Pause();
+  AskUntilRefused();
+  server_.Resume();
+  ExpectRecovery();
+  EXPECT_EQ(store_->counters().connects.value(), 1u) << "the connection stays";
+}
+
+TEST_F(RedisStoreOutageTest, AServerThatStandsStillForLongIsLeftAndFoundAgain) {
+  RedisStoreOptions options = ToSocket(server_);
+  options.connection.max_silence = 50ms;
+  options.connection.connect_timeout = 50ms;
+  Start(options);
+  ASSERT_TRUE(Ask().ok());
+  server_.Pause();
+  AskUntilRefused();
+  EXPECT_TRUE(store_->AwaitThat(
+      [&](const RedisCounters&) { return store_->health().why.find("redis") == 0; }));
+  ExpectUnavailable("redis");
+  server_.Resume();
+  ExpectRecovery();
+  EXPECT_EQ(ClientsOfTheServer(), 1u);
+}
+
+// What others met with thousands of connections and the end of their memory.
+TEST_F(RedisStoreOutageTest, ASlowServerCostsOneConnectionAndABoundedQueue) {
+  RedisStoreOptions options = ToSocket(server_);
+  options.connection.max_waiting = 64;
+  options.connection.max_silence = 20s;
+  options.breaker.failures = 1'000'000;
+  Start(options);
+  ASSERT_TRUE(Ask().ok());
+  RawRedis other(server_.unix_socket());
+  other.Ask({"CLIENT", "PAUSE", "300000", "WRITE"});
+  std::size_t refused = 0;
+  for (int i = 0; i < 200; ++i) {
+    const absl::Status status = Ask(1ms);
+    EXPECT_TRUE(absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status)) << status;
+    refused += absl::IsResourceExhausted(status) ? 1 : 0;
+    EXPECT_LE(store_->counters().waiting.value(), 1u);
+  }
+  EXPECT_GE(refused, 100u);             // one that was late before it was sent takes no place
+  EXPECT_EQ(ClientsOfTheServer(), 2u);  // and `other`
+  EXPECT_EQ(store_->counters().connects.value(), 1u);
+  other.Ask({"CLIENT", "UNPAUSE"});
+  ExpectRecovery();
+  EXPECT_EQ(store_->counters().waiting.value(), 0u);
+}
+
+TEST_F(RedisStoreOutageTest, WhatWasCountedBeforeAFlushIsForgottenAndNoMore) {
+  Start();
+  Request request(
+      {.key = Key("api", "bob"), .limit = store_->Prepare(*token_bucket::MakeLimit({1, 1h}, 1))});
+  store_->Ask(request);
+  EXPECT_TRUE(request.allowed()) << request.status();
+  store_->Ask(request);
+  EXPECT_FALSE(request.allowed());
+  server_.Ask({"FLUSHALL"});
+  store_->Ask(request);
+  EXPECT_TRUE(request.allowed()) << request.status();
+  store_->Ask(request);
+  EXPECT_FALSE(request.allowed());
+  EXPECT_TRUE(request.status().ok());
+}
+
+TEST_F(RedisStoreOutageTest, APrimaryThatBecameAReplicaIsLeftUntilItIsOneAgain) {
+  Start();
+  ASSERT_TRUE(Ask().ok());
+  server_.Ask({"REPLICAOF", "127.0.0.1", "1"});
+  ExpectUnavailable("READONLY");
+  EXPECT_TRUE(store_->AwaitThat([](const RedisCounters& c) { return c.connects.value() >= 2; }));
+  EXPECT_FALSE(store_->health().up);
+  server_.Ask({"REPLICAOF", "NO", "ONE"});
+  ExpectRecovery();
+}
+
+TEST_F(RedisStoreOutageTest, AServerWithoutMemoryIsNoDenial) {
+  Start();
+  ASSERT_TRUE(Ask().ok());
+  server_.Ask({"CONFIG", "SET", "maxmemory", "1"});
+  ExpectUnavailable("OOM");
+  server_.Ask({"CONFIG", "SET", "maxmemory", "0"});
+  ExpectRecovery();
+}
+
+TEST_F(RedisStoreOutageTest, WhileASomebodysScriptRunsTheServerIsBusy) {
+  Start();
+  ASSERT_TRUE(Ask().ok());
+  server_.Ask({"CONFIG", "SET", "busy-reply-threshold", "1"});
+  RawRedis other(server_.unix_socket());
+  other.Send("*3\r\n$4\r\nEVAL\r\n$17\r\nwhile true do end\r\n$1\r\n0\r\n");
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) {
+    const absl::Status status = Ask();
+    return status.message().find("BUSY") != absl::string_view::npos;
+  }));
+  server_.Ask({"SCRIPT", "KILL"});
+  EXPECT_TRUE(other.Read().is_error());
+  ExpectRecovery();
+}
+
+TEST_F(RedisStoreOutageTest, WithoutThePasswordItSaysSo) {
+  server_.Ask({"CONFIG", "SET", "requirepass", "s3cret"});
+  Start();
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return store_->healths() == 1; }));
+  ExpectUnavailable("NOAUTH");
+  EXPECT_THAT(store_->health().why, HasSubstr("NOAUTH"));
+}
+
+TEST_F(RedisStoreOutageTest, AUserWithoutTheRightsIsToldWhichAreMissing) {
+  RedisStoreOptions options = ToSocket(server_);
+  options.connection.user = "ann";
+  options.connection.password = "s3cret";
+  options.breaker.failures = 1'000;
+  const auto allow = [&](std::string_view right) {
+    server_.Ask(
+        {"ACL", "SETUSER", "ann", "on", ">s3cret", "resetkeys", "~sluice:*", "+@all", right});
+  };
+  allow("-script");
+  Start(options);
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return store_->healths() == 1; }));
+  ExpectUnavailable("NOPERM");
+  EXPECT_THAT(store_->health().why, HasSubstr("NOPERM"));
+  allow("-evalsha");
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return store_->health().up; }));
+  ExpectUnavailable("NOPERM");
+  allow("+evalsha");
+  ExpectRecovery();
+  EXPECT_THAT(store_->health().why, ::testing::Not(HasSubstr("s3cret")));
+  // And where the keys are not ours to write.
+  server_.Ask({"ACL", "SETUSER", "ann", "resetkeys", "~other:*"});
+  ExpectUnavailable("NOPERM");
+}
+
+// What is to be given back waits for the store.
+TEST_F(RedisStoreOutageTest, SlotsComeBackAfterAnOutage) {
+  server_.Ask({"CONFIG", "SET", "save", "1 1"});
+  Start();
+  const Want want{.key = Key("exports", "ann"),
+                  .limit = store_->Prepare(*concurrency::MakeLimit(1, 0s))};
+  Request held(want);
+  store_->Ask(held);
+  ASSERT_TRUE(held.allowed()) << held.status();
+  server_.Ask({"SAVE"});
+  server_.Kill();
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return !store_->health().up; }));
+  store_->Undo(held, 1);
+  server_.Start();
+  EXPECT_TRUE(store_->AwaitThat([](const RedisCounters& c) { return c.undos.value() == 1; }));
+  Request next(want);
+  store_->Ask(next);
+  EXPECT_TRUE(next.allowed()) << next.status();
+}
+
+}  // namespace
+}  // namespace sluice::redis
