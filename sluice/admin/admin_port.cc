@@ -8,9 +8,15 @@
 namespace sluice::admin {
 namespace {
 
-net::Answer Ready(bool ready) {
-  return {.status = ready ? 200 : 503,
-          .body = ready ? R"({"status":"ready"})" : R"({"status":"draining"})"};
+net::Answer Ready(const AdminPort::Views& views) {
+  const bool ready = views.ready();
+  net::Answer answer{.status = ready ? 200 : 503};
+  answer.body = ready ? R"({"status":"ready")" : R"({"status":"draining")";
+  if (views.shared_store != nullptr) {
+    answer.body.append(R"(,"shared_store":)").append(views.shared_store());
+  }
+  answer.body.push_back('}');
+  return answer;
 }
 
 net::Answer MetricsText(const AdminPort::Views& views) {
@@ -37,7 +43,7 @@ net::Answer AnswerAdmin(const AdminPort::Views& views, std::string_view method,
     return answer;
   }
   if (path == "/healthz") return {.body = R"({"status":"ok"})"};
-  if (path == "/readyz") return Ready(views.ready());
+  if (path == "/readyz") return Ready(views);
   if (path == "/metrics") return MetricsText(views);
   return {.body = RulesJson(*views.rules())};
 }

@@ -1,7 +1,8 @@
 // The operator's port.
 //
 //   GET /healthz    200 while the process lives
-//   GET /readyz     200 once the doors are open, 503 as soon as it drains
+//   GET /readyz     200 once the doors are open, 503 as soon as it drains; whether the shared store
+//                   decides or failure modes do, which is no reason to send nobody any more
 //   GET /metrics    Prometheus text format
 //   GET /v1/rules   the rules in force, in order, as JSON
 //
@@ -27,6 +28,7 @@ class AdminPort {
     std::function<bool()> ready;
     std::function<void(std::string& out)> write_metrics;  // appends
     std::function<std::shared_ptr<const RuleSet>()> rules;
+    std::function<std::string()> shared_store = nullptr;  // its state as JSON; null: there is none
   };
 
   static absl::StatusOr<std::unique_ptr<AdminPort>> Start(const net::HostPort& where, Views views);

@@ -24,15 +24,6 @@ net::TlsServerContext::Options OptionsOf(const config::CertificateSettings& pair
               min_version == config::TlsVersion::k13 ? net::TlsVersion::k13 : net::TlsVersion::k12};
 }
 
-net::TlsClientContext::Options OptionsOf(const config::UpstreamTlsSettings& settings) {
-  const auto own = settings.own.value_or(config::CertificateSettings{});
-  return {.ca_file = settings.ca,
-          .certificate_file = own.certificate,
-          .key_file = own.key,
-          .verify = settings.verify,
-          .server_name = settings.server_name};
-}
-
 // Into `place`, which stays as it is when that fails.
 template <class Context>
 absl::Status LoadInto(const typename Context::Options& options,
@@ -55,6 +46,15 @@ std::optional<config::UpstreamTlsSettings> UpstreamTlsOf(const config::GatewaySe
 }
 
 }  // namespace
+
+net::TlsClientContext::Options ClientTlsOptions(const config::UpstreamTlsSettings& settings) {
+  const auto own = settings.own.value_or(config::CertificateSettings{});
+  return {.ca_file = settings.ca,
+          .certificate_file = own.certificate,
+          .key_file = own.key,
+          .verify = settings.verify,
+          .server_name = settings.server_name};
+}
 
 absl::StatusOr<std::unique_ptr<Certificates>> Certificates::Load(
     const config::GatewaySettings& settings) {
@@ -81,7 +81,7 @@ absl::Status Certificates::AddUnits() {
     if (absl::Status added = Add({pair.certificate, pair.key}, load); !added.ok()) return added;
   }
   if (!upstream_tls_) return absl::OkStatus();
-  return Add(FilesOf(*upstream_tls_), [options = OptionsOf(*upstream_tls_)](Loaded& loaded) {
+  return Add(FilesOf(*upstream_tls_), [options = ClientTlsOptions(*upstream_tls_)](Loaded& loaded) {
     return LoadInto(options, loaded.upstreams);
   });
 }

@@ -29,6 +29,10 @@
 
 namespace sluice {
 
+// How a server is spoken to, from what the configuration says of it.
+[[nodiscard]] net::TlsClientContext::Options ClientTlsOptions(
+    const config::UpstreamTlsSettings& settings);
+
 // What the gateway is given.
 struct TlsContexts {
   std::shared_ptr<const net::TlsServerContext> clients;    // null: plain HTTP

@@ -21,6 +21,7 @@
 #include "sluice/server/gateway_options.h"
 #include "sluice/server/housekeeping.h"
 #include "sluice/server/process_metrics.h"
+#include "sluice/server/redis_stores.h"
 #include "sluice/store/memory/memory_store.h"
 #include "sluice/store/memory/snapshot_lock.h"
 #include "sluice/telemetry/metrics.h"
@@ -40,6 +41,9 @@ MemoryStoreOptions StoreOptions(const config::Config& config) {
 // How soon a renewed certificate is served. A look reads a few small files.
 constexpr Duration kCertificatesEvery = std::chrono::seconds{2};
 
+// After the drain, for slots that are to come back in the shared store.
+constexpr Duration kGiveBackWithin = std::chrono::milliseconds{500};
+
 net::HostPort HostPortOf(const config::Endpoint& endpoint) {
   return {.host = endpoint.host, .port = endpoint.port};
 }
@@ -49,12 +53,6 @@ absl::Status WithWayOut(const absl::Status& status) {
   if (!absl::IsDataLoss(status) && !absl::IsFailedPrecondition(status)) return status;
   return {status.code(),
           absl::StrCat(status.message(), "; move the file away to start with empty counters")};
-}
-
-// Counting in memory what several nodes should count together would let too much pass unnoticed.
-absl::Status RefuseRedis(const config::Config& config) {
-  if (!config.redis) return absl::OkStatus();
-  return absl::UnimplementedError("`store.redis` is known, but not in this version: leave it out");
 }
 
 // One line each, so that a reload that fails tells everything, in either format of the log.
@@ -89,6 +87,8 @@ class Server::Parts {
   absl::Status OpenStore();
   absl::Status OpenAccessLog();
   const gateway::AccessLog* gateway_log() const { return access_log_ ? &*access_log_ : nullptr; }
+  absl::StatusOr<std::shared_ptr<const ActiveRules>> Compile(std::shared_ptr<const RuleSet> rules);
+  Limiter::Parts LimiterParts(const net::EventLoop& loop, ThreadMetrics& metrics);
   absl::Status StartDoors();
   absl::Status StartGateway();
   void StartHousekeeping();
@@ -124,6 +124,7 @@ class Server::Parts {
   bool stopped_ = false;
 
   net::EventLoops loops_;
+  std::unique_ptr<RedisStores> redis_;              // null: all is counted in memory
   std::vector<ThreadMetrics*> thread_metrics_;      // by loop
   std::vector<std::unique_ptr<Limiter>> limiters_;  // by loop
   std::mutex changing_;                         // held by whoever changes what the gateway goes by:
@@ -138,10 +139,9 @@ class Server::Parts {
 };
 
 absl::Status Server::Parts::Start() {
-  if (absl::Status refused = RefuseRedis(config_); !refused.ok()) return refused;
   if (absl::Status opened = OpenAccessLog(); !opened.ok()) return opened;
   if (absl::Status opened = OpenStore(); !opened.ok()) return opened;
-  auto active = ActiveRules::Make(config_.rules, *store_, clock_);
+  auto active = Compile(config_.rules);
   if (!active.ok()) return active.status();
   active_ = *std::move(active);
   metrics_.Show(active_->rules());
@@ -149,13 +149,10 @@ absl::Status Server::Parts::Start() {
     ThreadMetrics& metrics = metrics_.AddThread();
     metrics.Bind(active_->rules());
     thread_metrics_.push_back(&metrics);
-    limiters_.push_back(std::make_unique<Limiter>(Limiter::Parts{.store = *store_,
-                                                                 .hash_key = store_->hash_key(),
-                                                                 .clock = clock_,
-                                                                 .observer = &metrics},
-                                                  active_));
+    limiters_.push_back(std::make_unique<Limiter>(LimiterParts(loops_[i], metrics), active_));
   }
   loops_.Start();
+  if (redis_ != nullptr) redis_->WaitUntilUp();
   if (absl::Status doors = StartDoors(); !doors.ok()) return doors;
   StartHousekeeping();
   started_ = true;
@@ -188,11 +185,32 @@ absl::Status Server::Parts::OpenStore() {
   auto store = MemoryStore::Open(StoreOptions(config_), clock_.Read());
   if (!store.ok()) return WithWayOut(store.status());
   store_ = *std::move(store);
+  if (config_.redis) {
+    auto redis = RedisStores::Open(loops_, clock_, *config_.redis, config_.node_name);
+    if (!redis.ok()) return redis.status();
+    redis_ = *std::move(redis);
+  }
   if (!snapshot.empty()) {
     log::Info("snapshot read",
               {{"file", snapshot}, {"keys", store_->Stats(clock_.Read()).table_slots_occupied}});
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const ActiveRules>> Server::Parts::Compile(
+    std::shared_ptr<const RuleSet> rules) {
+  const RemoteStore* const remote = redis_ == nullptr ? nullptr : &redis_->of(loops_[0]);
+  return ActiveRules::Make(std::move(rules), *store_, clock_, remote);
+}
+
+Limiter::Parts Server::Parts::LimiterParts(const net::EventLoop& loop, ThreadMetrics& metrics) {
+  Limiter::Parts parts{
+      .store = *store_, .hash_key = store_->hash_key(), .clock = clock_, .observer = &metrics};
+  if (redis_ == nullptr) return parts;
+  parts.remote = &redis_->of(loop);
+  parts.remote_deadline = redis_->deadline();
+  parts.denials = &redis_->denials();
+  return parts;
 }
 
 absl::Status Server::Parts::StartGateway() {
@@ -216,15 +234,16 @@ absl::Status Server::Parts::StartDoors() {
     if (absl::Status started = StartGateway(); !started.ok()) return started;
   }
   if (config_.admin) {
-    auto port = admin::AdminPort::Start(
-        HostPortOf(config_.admin->listen),
-        {.ready = [this] { return ready_.load(); },
-         .write_metrics = [this](std::string& out) { WriteMetrics(out); },
-         .rules =
-             [this] {
-               const auto rules = active();
-               return std::shared_ptr<const RuleSet>(rules, &rules->rules());
-             }});
+    admin::AdminPort::Views views{.ready = [this] { return ready_.load(); },
+                                  .write_metrics = [this](std::string& out) { WriteMetrics(out); },
+                                  .rules =
+                                      [this] {
+                                        const auto rules = active();
+                                        return std::shared_ptr<const RuleSet>(rules,
+                                                                              &rules->rules());
+                                      }};
+    if (redis_ != nullptr) views.shared_store = [this] { return redis_->StateJson(); };
+    auto port = admin::AdminPort::Start(HostPortOf(config_.admin->listen), std::move(views));
     if (!port.ok()) return port.status();
     admin_ = *std::move(port);
     log::Info("listening", {{"door", "admin"}, {"address", admin_address()}});
@@ -250,7 +269,7 @@ void Server::Parts::StartHousekeeping() {
 }
 
 absl::Status Server::Parts::Use(std::shared_ptr<const RuleSet> rules) {
-  auto made = ActiveRules::Make(std::move(rules), *store_, clock_);
+  auto made = Compile(std::move(rules));
   if (!made.ok()) return made.status();
   const std::shared_ptr<const ActiveRules> next = *std::move(made);
   loops_.OnEach([&](net::EventLoop& loop) {
@@ -266,7 +285,6 @@ absl::Status Server::Parts::Use(std::shared_ptr<const RuleSet> rules) {
 // All of it or nothing. What may take long, names above all, comes first and without the lock;
 // nobody else changes what it goes by, for a reload is under way.
 absl::Status Server::Parts::Use(const config::Config& next, std::stop_token stop) {
-  if (absl::Status refused = RefuseRedis(next); !refused.ok()) return refused;
   // Whether there is a gateway at all is for the next start.
   if (gateway_ == nullptr || !next.gateway) return Use(next.rules);
   auto loaded = CertificatesFor(*next.gateway);
@@ -380,6 +398,7 @@ void Server::Parts::WarnOfChangesForTheNextStart(const config::Config& next) con
        next.gateway && config_.gateway && next.gateway->access_log != config_.gateway->access_log},
       {"admin", next.admin != config_.admin},
       {"store.memory", next.memory != config_.memory},
+      {"store.redis", next.redis != config_.redis},
       {"limits.connections", next.bounds.connections != config_.bounds.connections},
       {"limits.connections_per_client",
        next.bounds.connections_per_client != config_.bounds.connections_per_client},
@@ -396,6 +415,7 @@ void Server::Parts::WarnOfChangesForTheNextStart(const config::Config& next) con
 void Server::Parts::WriteMetrics(std::string& out) const {
   metrics_.Write(out);
   WriteStoreMetrics(store_->Stats(clock_.Read()), out);
+  if (redis_ != nullptr) redis_->WriteMetrics(out);
   ReloadCounts reloads;
   std::uint64_t generation = 0;
   {
@@ -438,6 +458,7 @@ bool Server::Parts::Stop() {
   }
   housekeeping_.reset();
   admin_.reset();
+  if (redis_ != nullptr) redis_->Close(kGiveBackWithin);
   loops_.Stop();
   gateway_.reset();
   access_lines_.reset();  // writes what is left

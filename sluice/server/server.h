@@ -1,6 +1,7 @@
 // The one place that knows every part: builds, starts, drains and reloads them.
 //
 //   config file ──> Config ──┬─> MemoryStore, SystemClock, Metrics        one of each
+//                            ├─> RedisStore (store.redis)                 one for each event loop
 //                            ├─> Limiter, ThreadMetrics                   one for each event loop
 //                            ├─> gateway                                  on every loop
 //                            └─> admin port                               on a loop of its own

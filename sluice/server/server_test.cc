@@ -2,6 +2,7 @@
 // tests/integration.
 #include "sluice/server/server.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
@@ -9,13 +10,20 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "sluice/base/log.h"
 #include "sluice/base/steady_now.h"
+#include "sluice/net/testing/raw_client.h"
 #include "sluice/transport/gateway/gateway.h"
 
 namespace sluice {
 namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 constexpr const char* kKnown = "http://127.0.0.1:9";
 
@@ -51,17 +59,40 @@ TEST(ServerTest, AReloadThatWaitsForANameIsGivenUpWhenTheEndIsAskedFor) {
   EXPECT_TRUE((*server)->Stop());
 }
 
-TEST(ServerTest, DoesNotCountInMemoryWhatOthersShouldSee) {
-  const std::string shared = "store: { redis: { url: \"redis://127.0.0.1:9\" } }\nthreads: 1\n";
-  const auto refused = Server::Start(*config::LoadText("test", shared, ".", 1).config, {}, {});
-  EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnimplemented);
-  const auto server = Server::Start(
-      *config::LoadText("test", "threads: 1\n", ".", 1).config,
-      [&](std::uint64_t generation) { return config::LoadText("test", shared, ".", generation); },
-      {});
+std::uint16_t PortOf(const std::string& address) {
+  return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+}
+
+// A port that nobody listens on: of a socket that is bound and no more.
+class DeadPort {
+ public:
+  DeadPort() : socket_(context_, net::tcp::endpoint(net::asio::ip::address_v4::loopback(), 0)) {}
+  [[nodiscard]] std::uint16_t number() const { return socket_.local_endpoint().port(); }
+
+ private:
+  net::asio::io_context context_;
+  net::tcp::socket socket_;
+};
+
+TEST(ServerTest, OpensItsDoorsWithoutTheSharedStoreOnceItHasWaited) {
+  std::vector<std::string> lines;
+  log::SetSink([&lines](std::string_view line) { lines.emplace_back(line); });
+  const DeadPort port;
+  const std::string text =
+      absl::StrCat("store: { redis: { url: \"redis://127.0.0.1:", port.number(),
+                   "\", connect_wait: 50ms } }\n", "admin: { listen: 127.0.0.1:0 }\nthreads: 1\n");
+  auto config = config::LoadText("test", text, ".", 1);
+  ASSERT_TRUE(config.config) << config.diagnostics.errors();
+  const auto server = Server::Start(*config.config, {}, {});
   ASSERT_TRUE(server.ok()) << server.status();
-  EXPECT_FALSE((*server)->Reload());
+  net::testing::RawClient client(PortOf((*server)->admin_address()));
+  const std::string body = client.Ask("GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n").body;
+  EXPECT_THAT(body, HasSubstr(R"({"status":"ready","shared_store":{"up":false,"since":")"));
+  EXPECT_THAT(body, HasSubstr(R"("decides":"failure modes","why":)"));
   EXPECT_TRUE((*server)->Stop());
+  log::SetSink(nullptr);
+  EXPECT_THAT(lines, Contains(HasSubstr("shared store does not answer; failure modes decide")));
+  EXPECT_THAT(lines, Contains(HasSubstr("doors open without the shared store")));
 }
 
 }  // namespace

@@ -1,0 +1,218 @@
+#include "sluice/server/redis_stores.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "sluice/base/hash.h"
+#include "sluice/base/log.h"
+#include "sluice/net/http1_answer.h"
+#include "sluice/net/tls_context.h"
+#include "sluice/server/certificates.h"
+#include "sluice/telemetry/prometheus.h"
+
+namespace sluice {
+namespace {
+
+// Keys that are denied at the same time; more cost one question a second each.
+constexpr std::size_t kRememberedDenials = 65'536;
+
+// No password is in it.
+std::string AddressOf(const config::RedisUrl& url) {
+  return url.unix_socket.empty() ? absl::StrCat(url.host, ":", url.port) : url.unix_socket;
+}
+
+std::string InWords(WallTime at) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ",
+                          absl::FromUnixNanos(at.time_since_epoch().count()), absl::UTCTimeZone());
+}
+
+absl::StatusOr<net::RedisConnectionOptions> ConnectionOptions(const config::RedisSettings& settings,
+                                                              std::string_view node) {
+  net::RedisConnectionOptions options{
+      .address = {.host = settings.url.host, .port = settings.url.port},
+      .unix_socket = settings.url.unix_socket,
+      .user = settings.url.user,
+      .password = settings.url.password,
+      .database = settings.url.database,
+      .client_name = node.empty() ? "sluice" : "sluice-" + std::string(node)};
+  if (settings.tls) {
+    auto context = net::TlsClientContext::Load(ClientTlsOptions(*settings.tls));
+    if (!context.ok()) return context.status();
+    options.tls = *std::move(context);
+  }
+  return options;
+}
+
+redis::KeyOptions KeyOptionsOf(const config::RedisSettings& settings, const HashKey* hash_key) {
+  return {
+      .prefix = settings.prefix, .hash_identities = settings.hash_identities, .hash_key = hash_key};
+}
+
+}  // namespace
+
+RedisStores::RedisStores(net::EventLoops& loops, const config::RedisSettings& settings)
+    : loops_(loops), settings_(settings), denials_(kRememberedDenials), health_(loops.size()) {
+  if (settings.hash_key) {
+    std::array<std::uint8_t, 32> secret{};  // SipHash takes the first half
+    std::copy(settings.hash_key->begin(), settings.hash_key->end(), secret.begin());
+    hash_key_.emplace(HashKind::kSipHash13, secret);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<RedisStores>> RedisStores::Open(
+    net::EventLoops& loops, const Clock& clock, const config::RedisSettings& settings,
+    std::string_view node) {
+  auto connection = ConnectionOptions(settings, node);
+  if (!connection.ok()) return connection.status();
+  std::unique_ptr<RedisStores> stores(new RedisStores(loops, settings));
+  stores->state_.since = clock.Read().wall;
+  const HashKey* hash_key = stores->hash_key_ ? &*stores->hash_key_ : nullptr;
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    redis::RedisStoreOptions options{.connection = *connection,
+                                     .keys = KeyOptionsOf(settings, hash_key)};
+    options.breaker.probe_deadline = settings.deadline;
+    options.on_health = [self = stores.get(), i](const redis::RedisHealth& health) {
+      self->Note(i, health);
+    };
+    stores->stores_.push_back(
+        std::make_unique<redis::RedisStore>(loops[i], clock, std::move(options)));
+  }
+  return stores;
+}
+
+void RedisStores::Note(std::size_t loop, const redis::RedisHealth& health) {
+  const std::lock_guard lock(mutex_);
+  health_[loop] = health;
+  const auto is_down = [](const std::optional<redis::RedisHealth>& of) { return of && !of->up; };
+  const auto is_up = [](const std::optional<redis::RedisHealth>& of) { return of && of->up; };
+  const auto down = std::find_if(health_.begin(), health_.end(), is_down);
+  const bool all_up = std::all_of(health_.begin(), health_.end(), is_up);
+  if (down == health_.end() && !all_up) return;  // not known yet
+  if (told_ && all_up == state_.up) {
+    if (!all_up) state_.why = (*down)->why;
+    return;
+  }
+  const Duration lasted = health.since - state_.since;
+  const bool first = !std::exchange(told_, true);
+  state_ = {.up = all_up, .since = health.since, .why = all_up ? "" : (*down)->why};
+  changed_.notify_all();
+  const std::string address = AddressOf(settings_.url);
+  if (!all_up) {
+    log::Warning("shared store does not answer; failure modes decide",
+                 {{"address", address}, {"why", state_.why}});
+  } else if (first) {
+    log::Info("shared store answers", {{"address", address}});
+  } else {
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(lasted).count();
+    log::Info("shared store answers again", {{"address", address}, {"after_ms", ms}});
+  }
+}
+
+bool RedisStores::WaitUntilUp() {
+  std::unique_lock lock(mutex_);
+  if (changed_.wait_for(lock, settings_.connect_wait, [this] { return state_.up; })) return true;
+  log::Warning("doors open without the shared store; failure modes decide",
+               {{"address", AddressOf(settings_.url)},
+                {"why", state_.why.empty() ? "no answer yet" : state_.why}});
+  return false;
+}
+
+std::uint64_t RedisStores::UndosWaiting() const {
+  std::uint64_t sum = 0;
+  for (const auto& store : stores_) sum += store->counters().undos_waiting.value();
+  return sum;
+}
+
+void RedisStores::Close(Duration patience) {
+  if (stores_.empty()) return;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (UndosWaiting() > 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  loops_.OnEach([this](net::EventLoop& loop) { stores_[loop.index()].reset(); });
+  stores_.clear();
+}
+
+RedisStores::State RedisStores::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+std::string RedisStores::StateJson() const {
+  const State now = state();
+  std::string json = absl::StrCat(R"({"up":)", now.up ? "true" : "false", R"(,"since":")",
+                                  InWords(now.since), "\"");
+  if (!now.up) {
+    json.append(R"(,"decides":"failure modes","why":)");
+    net::AppendJsonString(now.why.empty() ? "no answer yet" : now.why, &json);
+  }
+  json.push_back('}');
+  return json;
+}
+
+void RedisStores::WriteMetrics(std::string& out) const {
+  using redis::RedisCounter;
+  using redis::RedisCounters;
+  const auto sum = [this](RedisCounter RedisCounters::*counter) {
+    std::uint64_t total = 0;
+    for (const auto& store : stores_) total += (store->counters().*counter).value();
+    return total;
+  };
+  const State now = state();
+  PrometheusWriter writer(out);
+  writer.Single("sluice_redis_up", "gauge",
+                "1 while the shared store decides, 0 while failure modes do.", now.up ? 1 : 0);
+  writer.Single(
+      "sluice_redis_since_seconds", "gauge", "Since when that is so, in seconds since 1970.",
+      static_cast<std::uint64_t>(
+          std::chrono::floor<std::chrono::seconds>(now.since.time_since_epoch()).count()));
+  const struct {
+    const char* name;
+    const char* type;
+    const char* help;
+    RedisCounter RedisCounters::*counter;
+  } series[] = {
+      {"sluice_redis_requests_total", "counter", "Requests whose claims were sent.",
+       &RedisCounters::groups},
+      {"sluice_redis_calls_total", "counter", "Calls of the script; one has up to 32 requests.",
+       &RedisCounters::calls},
+      {"sluice_redis_sent_again_total", "counter",
+       "Requests sent once more: their state was one of other numbers.", &RedisCounters::again},
+      {"sluice_redis_late_total", "counter", "Requests without an answer in time.",
+       &RedisCounters::late},
+      {"sluice_redis_refused_total", "counter", "Requests that could not be sent.",
+       &RedisCounters::refused},
+      {"sluice_redis_waiting", "gauge", "Requests that wait for an answer.",
+       &RedisCounters::waiting},
+      {"sluice_redis_damaged_total", "counter", "Impossible states, counted as absent.",
+       &RedisCounters::damaged},
+      {"sluice_redis_disagreements_total", "counter",
+       "Answers of the script that the algorithms do not confirm.", &RedisCounters::disagreements},
+      {"sluice_redis_connects_total", "counter", "Connections that became ready.",
+       &RedisCounters::connects},
+      {"sluice_redis_script_loads_total", "counter", "Times that the script was loaded.",
+       &RedisCounters::script_loads},
+      {"sluice_redis_undos_total", "counter", "Charges and slots given back.",
+       &RedisCounters::undos},
+      {"sluice_redis_undos_dropped_total", "counter", "Those that could not be given back.",
+       &RedisCounters::undos_dropped},
+      {"sluice_redis_undos_waiting", "gauge", "Those that are still to be given back.",
+       &RedisCounters::undos_waiting},
+      {"sluice_redis_renewals_total", "counter", "Slots held on.", &RedisCounters::renewals}};
+  for (const auto& [name, type, help, counter] : series) {
+    writer.Single(name, type, help, sum(counter));
+  }
+  writer.Family("sluice_redis_errors_total", "counter",
+                "What the server answered in place of a decision, by kind.");
+  for (std::size_t kind = 0; kind < redis::kServerErrors; ++kind) {
+    std::uint64_t total = 0;
+    for (const auto& store : stores_) total += store->counters().errors[kind].value();
+    writer.Sample({{"kind", NameOf(static_cast<redis::ServerError>(kind))}}, total);
+  }
+}
+
+}  // namespace sluice

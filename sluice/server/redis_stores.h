@@ -1,0 +1,80 @@
+// The stores in Redis (store.redis), one for each event loop, and what the operator is told of
+// them.
+//
+// They are one store to everybody else: up when each loop's is. A change of that is logged once;
+// the metrics and /readyz say what is so now, and since when.
+//
+// Thread-safety: Open(), WaitUntilUp() and Close() from one thread that is none of the loops'; the
+// rest from any.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sluice/base/clock.h"
+#include "sluice/base/hash.h"
+#include "sluice/config/config.h"
+#include "sluice/limiter/denial_memory.h"
+#include "sluice/net/event_loops.h"
+#include "sluice/store/redis/redis_store.h"
+
+namespace sluice {
+
+class RedisStores {
+ public:
+  // Before the loops are started; all arguments outlive the result. `node` is node.name, for CLIENT
+  // LIST. Errors: as TlsClientContext::Load().
+  static absl::StatusOr<std::unique_ptr<RedisStores>> Open(net::EventLoops& loops,
+                                                           const Clock& clock,
+                                                           const config::RedisSettings& settings,
+                                                           std::string_view node);
+  ~RedisStores() { Close(Duration{0}); }
+  RedisStores(const RedisStores&) = delete;
+  RedisStores& operator=(const RedisStores&) = delete;
+
+  [[nodiscard]] RemoteStore& of(const net::EventLoop& loop) { return *stores_[loop.index()]; }
+  [[nodiscard]] Duration deadline() const { return settings_.deadline; }
+  [[nodiscard]] DenialMemory& denials() { return denials_; }
+
+  // For at most connect_wait; false: it did not come, which is logged.
+  bool WaitUntilUp();
+
+  // Gives what is still to be given back so long to leave, then ends all connections. The loops
+  // run, and nobody asks any more. Does nothing a second time.
+  void Close(Duration patience);
+
+  struct State {
+    bool up = false;
+    WallTime since;
+    std::string why;  // not up
+  };
+  [[nodiscard]] State state() const;
+  // As JSON, for /readyz.
+  [[nodiscard]] std::string StateJson() const;
+  void WriteMetrics(std::string& out) const;  // appends
+
+ private:
+  RedisStores(net::EventLoops& loops, const config::RedisSettings& settings);
+  void Note(std::size_t loop, const redis::RedisHealth& health);
+  [[nodiscard]] std::uint64_t UndosWaiting() const;
+
+  net::EventLoops& loops_;
+  const config::RedisSettings settings_;
+  std::optional<HashKey> hash_key_;
+  DenialMemory denials_;
+  std::vector<std::unique_ptr<redis::RedisStore>> stores_;  // by loop
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::vector<std::optional<redis::RedisHealth>> health_;  // by loop; nothing: not known yet
+  State state_;
+  bool told_ = false;  // of state_, to the log
+};
+
+}  // namespace sluice

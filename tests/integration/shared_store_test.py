@@ -1,0 +1,252 @@
+"""Several gateways on one Redis: one limit for all of them, and what they do while it is gone."""
+import contextlib
+import http.client
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from processes import OrdersApi, Sluice, Worker, ask, free_port, wait_until
+
+NODES = 2
+
+
+class RedisServer:
+    """A redis-server of the test's own, on a port that stays the same over a restart."""
+
+    def __init__(self, folder, *options):
+        self.folder = folder
+        self.options = options
+        self.port = free_port()
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--save", "",
+             "--appendonly", "no", "--daemonize", "no", *self.options], stdout=subprocess.DEVNULL)
+        wait_until(lambda: self.cli("PING") == "PONG", "redis-server answers")
+
+    def cli(self, *command):
+        done = subprocess.run(["redis-cli", "-p", str(self.port), *command], capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def calls(self):
+        """How often the script was called."""
+        for line in self.cli("INFO", "commandstats").splitlines():
+            if line.startswith("cmdstat_evalsha:calls="):
+                return int(line.split("=")[1].split(",")[0])
+        return 0
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            self.process.wait()
+
+
+def settings(orders, redis, rules, more=""):
+    return f"""
+gateway: {{ listen: "127.0.0.1:0", upstream: "http://127.0.0.1:{orders.port}" }}
+admin: {{ listen: "127.0.0.1:0" }}
+threads: 2
+store: {{ redis: {{ url: "redis://127.0.0.1:{redis.port}", deadline: 50ms{more} }} }}
+identity: {{ api_key: {{ header: X-API-Key }} }}
+rules:
+{rules}
+"""
+
+
+@contextlib.contextmanager
+def nodes(rules, count=NODES, more=""):
+    """A Redis, an Orders API, and so many gateways on both; all end, and end well, with the block."""
+    with contextlib.ExitStack() as ends:
+        folder = ends.enter_context(tempfile.TemporaryDirectory())
+        redis = RedisServer(folder)
+        ends.callback(redis.stop)
+        orders = OrdersApi()
+        ends.callback(orders.stop)
+        gateways = []
+        for i in range(count):
+            own = os.path.join(folder, str(i))
+            os.mkdir(own)
+            gateways.append(Sluice(settings(orders, redis, rules, more), own))
+        try:
+            yield redis, orders, gateways
+        finally:
+            codes = [sluice.stop() for sluice in gateways]
+        for code, sluice in zip(codes, gateways):
+            assert code == 0, f"exit code {code}:\n" + sluice.text()
+
+
+def statuses(gateways, count, **more):
+    return [ask(gateways[i % len(gateways)].port, **more)[0] for i in range(count)]
+
+
+def shared_store(sluice):
+    return json.loads(sluice.get_admin("/readyz"))["shared_store"]
+
+
+class OneLimit(unittest.TestCase):
+    def test_two_gateways_that_take_turns_deny_the_sixth_request(self):
+        with nodes("  - { name: api, key: api_key, limit: 5/h }") as (redis, orders, gateways):
+            self.assertEqual(statuses(gateways, 8), [200] * 5 + [429] * 3)
+            self.assertEqual(orders.count_requests(), 5)
+            status, headers, body = ask(gateways[0].port)
+            self.assertEqual(headers["RateLimit"].split(";")[:2], ['"api"', "r=0"])
+            self.assertGreater(int(headers["Retry-After"]), 600)
+            self.assertEqual(ask(gateways[1].port, key="bob")[0], 200)
+            keys = redis.cli("KEYS", "*").splitlines()
+            self.assertEqual(len(keys), 2)
+            for key in keys:
+                self.assertGreater(int(redis.cli("PTTL", key)), 0)
+
+    def test_clients_at_the_same_time_get_no_more_than_one_process_would_give_them(self):
+        with nodes("  - { name: api, key: api_key, limit: 100/h }", count=4) as (_, orders, gateways):
+            got = []
+
+            class Client(Worker):
+                def __init__(self, port):
+                    super().__init__()
+                    self.port = port
+
+                def work(self):
+                    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as kept:
+                        for _ in range(30):
+                            kept.request("GET", "/v1/orders", headers={"X-API-Key": "ann"})
+                            answer = kept.getresponse()
+                            answer.read()
+                            got.append(answer.status)
+
+            clients = [Client(gateways[i % 4].port) for i in range(8)]
+            for client in clients:
+                client.start()
+            for client in clients:
+                client.join()
+            self.assertEqual(sorted(got), [200] * 100 + [429] * 140)
+            self.assertEqual(orders.count_requests(), 100)
+
+    def test_slots_are_shared_and_come_back_when_the_answer_has_ended(self):
+        rule = "  - { name: exports, key: api_key, algorithm: concurrency, limit: 1, slot_ttl: 10s }"
+        with nodes(rule) as (redis, _, gateways):
+            slow = Worker()
+            slow.work = lambda: self.assertEqual(ask(gateways[0].port, "/v1/exports?delay=1s")[0], 200)
+            slow.start()
+            wait_until(lambda: redis.cli("DBSIZE") == "1", "the slot is taken")
+            self.assertEqual(ask(gateways[1].port)[0], 429)
+            slow.join()
+            wait_until(lambda: ask(gateways[1].port)[0] == 200, "the slot has come back", seconds=2)
+
+    def test_a_rule_of_the_node_asks_no_store(self):
+        with nodes("  - { name: own, key: api_key, limit: 2/h, scope: node }") as (redis, _, gateways):
+            self.assertEqual(statuses(gateways, 6), [200] * 4 + [429] * 2)
+            self.assertEqual(redis.calls(), 0)
+
+    def test_a_flood_reaches_redis_once_a_second_from_each_node(self):
+        with nodes("  - { name: api, key: api_key, limit: 1/h }") as (redis, _, gateways):
+            self.assertEqual(ask(gateways[0].port)[0], 200)
+            before, begin = redis.calls(), time.monotonic()
+            for _ in range(300):
+                self.assertEqual(set(statuses(gateways, 2)), {429})
+            seconds = time.monotonic() - begin
+            self.assertLessEqual(redis.calls() - before, NODES * (int(seconds) + 1))
+            remembered = sum(sluice.metric('sluice_remembered_denials_total{rule="api"}') for sluice in gateways)
+            self.assertGreaterEqual(remembered, 600 - NODES * (int(seconds) + 1))
+
+
+MODES = """
+  - { name: local, match: { method: GET, path: /v1/orders }, key: api_key, limit: 4/h, on_store_failure: { local: 1/2 } }
+  - { name: open, match: { method: POST }, key: api_key, limit: 1/h, on_store_failure: open }
+  - { name: closed, match: { path: /v1/exports }, key: api_key, limit: 9/h, on_store_failure: closed }
+"""
+
+
+class WithoutTheStore(unittest.TestCase):
+    def expect_failure_modes(self, sluice, key):
+        """Each rule does what it says, within the deadline."""
+        begin = time.monotonic()
+        self.assertEqual([ask(sluice.port, key=key)[0] for _ in range(3)], [200, 200, 429])
+        self.assertEqual([ask(sluice.port, key=key, method="POST")[0] for _ in range(3)], [200] * 3)
+        status, headers, body = ask(sluice.port, "/v1/exports", key=key)
+        self.assertEqual((status, headers["Retry-After"]), (429, "1"))
+        self.assertIn("temporary-reduced-capacity", json.loads(body)["type"])
+        self.assertLess(time.monotonic() - begin, 5)
+
+    def test_rules_do_what_they_say_while_it_is_killed_and_it_counts_again_within_a_second(self):
+        with nodes(MODES) as (redis, _, gateways):
+            self.assertEqual(statuses(gateways, 6), [200] * 4 + [429] * 2)
+            redis.kill()
+            for sluice in gateways:
+                wait_until(lambda: not shared_store(sluice)["up"], "it is told that the store is gone")
+                self.expect_failure_modes(sluice, "bob")
+                self.assertEqual(sluice.metric("sluice_redis_up"), 0)
+                self.assertEqual(sluice.metric('sluice_degraded_decisions_total{rule="closed",mode="closed"}'), 1)
+                self.assertEqual(sluice.count("shared store does not answer"), 1)
+            redis.start()
+            back = time.monotonic()
+            for sluice in gateways:
+                wait_until(lambda: shared_store(sluice)["up"], "it is told that the store is back", seconds=5)
+            self.assertLess(time.monotonic() - back, 1.5)
+            # What Redis lost is counted anew, and shared.
+            self.assertEqual(statuses(gateways, 6, key="eve"), [200] * 4 + [429] * 2)
+            for sluice in gateways:
+                self.assertEqual(sluice.count("shared store answers again"), 1)
+
+    def test_a_store_that_hangs_costs_its_deadline_until_it_is_left_alone(self):
+        with nodes(MODES) as (redis, _, gateways):
+            sluice = gateways[0]
+            self.assertEqual(ask(sluice.port, key="warm")[0], 200)
+            redis.process.send_signal(signal.SIGSTOP)
+            begin = time.monotonic()
+            self.expect_failure_modes(sluice, "bob")
+            for _ in range(100):
+                self.assertEqual(ask(sluice.port, method="POST")[0], 200)
+            # 50 ms for each until the breaker opens, in each of two loops; then nothing.
+            self.assertLess(time.monotonic() - begin, 4)
+            wait_until(lambda: not shared_store(sluice)["up"], "it is told that the store is gone")
+            redis.process.send_signal(signal.SIGCONT)
+            back = time.monotonic()
+            wait_until(lambda: shared_store(sluice)["up"], "it is told that the store is back", seconds=5)
+            self.assertLess(time.monotonic() - back, 1.5)
+            self.assertEqual(statuses(gateways, 6, key="eve"), [200] * 4 + [429] * 2)
+
+    def test_doors_open_after_connect_wait_and_failure_modes_decide(self):
+        with nodes(MODES, count=0) as (redis, orders, _), tempfile.TemporaryDirectory() as folder:
+            redis.kill()
+            sluice = Sluice(settings(orders, redis, MODES, ", connect_wait: 100ms"), folder)
+            sluice.wait_for("doors open without the shared store")
+            self.expect_failure_modes(sluice, "bob")
+            redis.start()
+            wait_until(lambda: shared_store(sluice)["up"], "it is told that the store is there", seconds=5)
+            self.assertEqual(statuses([sluice], 6, key="eve"), [200] * 4 + [429] * 2)
+            self.assertEqual(sluice.stop(), 0)
+
+    def test_a_server_that_forgot_the_script_or_all_it_knew_is_asked_on(self):
+        with nodes("  - { name: api, key: api_key, limit: 2/h }") as (redis, _, gateways):
+            self.assertEqual(statuses(gateways, 2), [200, 200])
+            redis.cli("SCRIPT", "FLUSH")
+            self.assertEqual(statuses(gateways, 2, key="bob"), [200, 200])
+            redis.cli("FLUSHALL")
+            self.assertEqual(statuses(gateways, 2, key="bob"), [200, 200])
+            for sluice in gateways:
+                self.assertEqual(sluice.metric('sluice_degraded_decisions_total{rule="api",mode="local"}'), 0)
+
+    def test_an_error_of_the_server_is_no_denial(self):
+        with nodes(MODES) as (redis, _, gateways):
+            self.assertEqual(statuses(gateways, 2), [200, 200])
+            redis.cli("CONFIG", "SET", "maxmemory", "1")
+            self.expect_failure_modes(gateways[0], "bob")
+            self.assertGreaterEqual(gateways[0].metric('sluice_redis_errors_total{kind="oom"}'), 1)
+            redis.cli("CONFIG", "SET", "maxmemory", "0")
+            wait_until(lambda: shared_store(gateways[0])["up"], "the store decides again", seconds=3)
+            self.assertEqual(statuses(gateways, 6, key="eve"), [200] * 4 + [429] * 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
