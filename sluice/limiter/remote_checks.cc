@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "sluice/base/steady_now.h"
 #include "sluice/limiter/fold.h"
 
 namespace sluice {
@@ -110,7 +111,7 @@ bool RemoteChecks::Begin(const LimitRequest& request, Outcome& outcome,
   if (BeginLocal(request, outcome, refused, now)) {
     DrawUp(outcome, keys);
     outcome.remote->done = std::move(done);
-    if (Send(outcome, now, &RemoteChecks::OnAnswer).ok()) return false;
+    if (Send(outcome, &RemoteChecks::OnAnswer).ok()) return false;
     outcome.remote->done = nullptr;
     Degrade(outcome, now);
   }
@@ -221,11 +222,11 @@ void RemoteChecks::DrawUp(Outcome& outcome, const RuleSet::Scratch& keys) {
   part.group = {.claims = part.claims};
 }
 
-absl::Status RemoteChecks::Send(Outcome& outcome, Now now,
+absl::Status RemoteChecks::Send(Outcome& outcome,
                                 void (RemoteChecks::*then)(Outcome&, const absl::Status&)) {
   if (parts_.remote == nullptr) return absl::UnavailableError("there is no remote store");
   return parts_.remote->Apply(
-      outcome.remote->group, now.steady + parts_.deadline,
+      outcome.remote->group, SteadyNow() + parts_.deadline,
       [this, &outcome, then](const absl::Status& status) { (this->*then)(outcome, status); });
 }
 
@@ -242,7 +243,7 @@ void RemoteChecks::OnAnswer(Outcome& outcome, const absl::Status& status) {
     ApplyBlocks(outcome, /*second=*/false);
     return Finish(outcome);
   }
-  if (!Send(outcome, now, &RemoteChecks::OnSecondAnswer).ok()) {
+  if (!Send(outcome, &RemoteChecks::OnSecondAnswer).ok()) {
     ApplyBlocks(outcome, /*second=*/false);
     Finish(outcome);
   }

@@ -104,7 +104,7 @@ class RemoteChecks {
   bool DecideLocal(const LimitRequest& request, Outcome& outcome, std::size_t begin,
                    std::size_t end, Now now);
   static void DrawUp(Outcome& outcome, const RuleSet::Scratch& keys);
-  [[nodiscard]] absl::Status Send(Outcome& outcome, Now now,
+  [[nodiscard]] absl::Status Send(Outcome& outcome,
                                   void (RemoteChecks::*then)(Outcome&, const absl::Status&));
   void OnAnswer(Outcome& outcome, const absl::Status& status);
   void OnSecondAnswer(Outcome& outcome, const absl::Status& status);

@@ -172,7 +172,7 @@ class WithoutTheStore(unittest.TestCase):
         """Each rule does what it says, within the deadline."""
         begin = time.monotonic()
         self.assertEqual([ask(sluice.port, key=key)[0] for _ in range(3)], [200, 200, 429])
-        self.assertEqual([ask(sluice.port, key=key, method="POST")[0] for _ in range(3)], [200] * 3)
+        self.assertEqual([ask(sluice.port, key=key, method="POST", body="{}")[0] for _ in range(3)], [201] * 3)
         status, headers, body = ask(sluice.port, "/v1/exports", key=key)
         self.assertEqual((status, headers["Retry-After"]), (429, "1"))
         self.assertIn("temporary-reduced-capacity", json.loads(body)["type"])
@@ -206,7 +206,7 @@ class WithoutTheStore(unittest.TestCase):
             begin = time.monotonic()
             self.expect_failure_modes(sluice, "bob")
             for _ in range(100):
-                self.assertEqual(ask(sluice.port, method="POST")[0], 200)
+                self.assertEqual(ask(sluice.port, method="POST", body="{}")[0], 201)
             # 50 ms for each until the breaker opens, in each of two loops; then nothing.
             self.assertLess(time.monotonic() - begin, 4)
             wait_until(lambda: not shared_store(sluice)["up"], "it is told that the store is gone")
