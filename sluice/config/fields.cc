@@ -173,6 +173,11 @@ void Fields::Later(std::initializer_list<std::string_view> names) {
   later_.insert(later_.end(), names.begin(), names.end());
 }
 
+void Fields::Elsewhere(std::span<const std::string_view> names, std::string_view where) {
+  elsewhere_ = names;
+  where_ = where;
+}
+
 void Fields::Refuse(std::string_view name, std::string_view why, std::string_view hint) {
   known_.push_back(name);
   for (const Node::Entry& entry : node_.entries) {
@@ -181,7 +186,7 @@ void Fields::Refuse(std::string_view name, std::string_view why, std::string_vie
 }
 
 void Fields::Finish() {
-  const auto contains = [](const std::vector<std::string_view>& names, std::string_view name) {
+  const auto contains = [](std::span<const std::string_view> names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   bool listed = false;
@@ -190,6 +195,13 @@ void Fields::Finish() {
     if (contains(known_, name)) continue;
     if (contains(later_, name)) {
       Value(name, entry.key, diagnostics_).Complain(kNotInThisVersion, "leave it out");
+      continue;
+    }
+    if (contains(elsewhere_, name)) {
+      diagnostics_.Error(
+          entry.key.location, fmt::format("unknown field {}", Quoted(name)),
+          fmt::format("`{0}` has it: write `{0}: {{ {1}: ... }}` at the top of the file", where_,
+                      name));
       continue;
     }
     // All names help once, and only where none of them is near.

@@ -92,6 +92,9 @@ class Fields {
   // there: "`burst` " + why.
   void Refuse(std::string_view name, std::string_view why, std::string_view hint = "");
 
+  // Names that the map `where` has, and not this one: whoever writes them here is told so.
+  void Elsewhere(std::span<const std::string_view> names, std::string_view where);
+
   // Complains about every field that is not known.
   void Finish();
 
@@ -107,6 +110,8 @@ class Fields {
   Diagnostics& diagnostics_;
   std::vector<std::string_view> known_;
   std::vector<std::string_view> later_;
+  std::span<const std::string_view> elsewhere_;
+  std::string_view where_;
 };
 
 // "unknown field `algoritm`; did you mean `algorithm`?", for whatever kind of name it is.

@@ -13,6 +13,7 @@
 #include "sluice/config/access_log.h"
 #include "sluice/config/cors.h"
 #include "sluice/config/endpoint_reader.h"
+#include "sluice/config/settings_reader.h"
 #include "sluice/config/tls_reader.h"
 #include "sluice/config/upgrades.h"
 
@@ -221,6 +222,7 @@ void ReadGateway(const Value& value, const std::string& base_dir, Config& config
   if (const auto log = fields.Take("access_log")) {
     gateway.access_log = ReadAccessLog(*log, base_dir);
   }
+  fields.Elsewhere(kBoundNames, "limits");
   fields.Finish();
   config.gateway = std::move(gateway);
 }

@@ -70,6 +70,13 @@ void ReadBounds(const Value& value, Bounds& bounds) {
   // So that no client can keep all others out.
   bounds.connections_per_client = std::max<std::uint64_t>(1, bounds.connections / 2);
   ReadBound(fields, "connections_per_client", 1, 10'000'000, bounds.connections_per_client);
+  if (bounds.connections_per_client > bounds.connections) {
+    value.diagnostics().Warning(
+        value.node().Find("connections_per_client")->location,
+        fmt::format("`connections_per_client` has no effect: there are at most {} connections",
+                    bounds.connections),
+        "so one client can keep all others out; by default it has half of them");
+  }
   ReadBound(fields, "upstream_connections", 1, 1'000'000, bounds.upstream_connections);
   ReadBound(fields, "idle_upstream_connections", 0, 1'000'000, bounds.idle_upstream_connections);
   ReadByteBound(fields, "header_bytes", 1024, 1 << 20, bounds.header_bytes);

@@ -2,11 +2,18 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "sluice/config/config.h"
 #include "sluice/config/fields.h"
 
 namespace sluice::config {
+
+// What `limits` has.
+inline constexpr std::string_view kBoundNames[] = {
+    "connections",  "connections_per_client", "upstream_connections", "idle_upstream_connections",
+    "header_bytes", "header_fields",          "body_bytes",           "outside_bytes",
+    "slots"};
 
 // Takes `gateway` (gateway_reader.h), `admin`, `store`, `limits`, `log`, `headers`, `body`,
 // `threads`. Paths are relative to `base_dir`.

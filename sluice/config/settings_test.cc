@@ -1,9 +1,11 @@
 // What a file says besides rules: doors, bounds, dialects, logs.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "sluice/config/settings_reader.h"
 #include "sluice/config/testing/load_text.h"
 
 namespace sluice::config {
@@ -311,6 +313,26 @@ TEST(SettingsTest, ReadsUpstreamsOfEveryForm) {
     EXPECT_EQ(result.config->gateway->upstreams.at(0).address,
               (Endpoint{std::string(row.host), static_cast<std::uint16_t>(row.port)}));
   }
+}
+
+TEST(SettingsTest, ABoundOfTheGatewayStandsUnderLimits) {
+  for (const std::string_view name : kBoundNames) {
+    EXPECT_EQ(
+        Complaints(fmt::format("gateway: {{ listen: a:1, upstream: http://a, {}: 1 }}", name)),
+        fmt::format("1:45 unknown field `{0}` = `limits` has it: write `limits: {{ {0}: ... "
+                    "}}` at the top of the file\n",
+                    name));
+  }
+  EXPECT_EQ(
+      Complaints("limits: { zzzzzz: 1 }"),
+      fmt::format("1:11 unknown field `zzzzzz` = `limits` has {}\n", fmt::join(kBoundNames, ", ")));
+}
+
+TEST(SettingsTest, WarnsOfABoundForOneClientThatBoundsNothing) {
+  EXPECT_EQ(Complaints("limits: { connections: 10, connections_per_client: 11 }"),
+            "warning 1:52 `connections_per_client` has no effect: there are at most 10 connections "
+            "= so one client can keep all others out; by default it has half of them\n");
+  EXPECT_EQ(Complaints("limits: { connections: 10, connections_per_client: 10 }"), "");
 }
 
 }  // namespace
