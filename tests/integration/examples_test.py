@@ -18,7 +18,7 @@ import unittest
 import websockets
 
 from certificates import Authority, client_context, s_client, serial_of, served_serial
-from processes import SOURCE, OrdersApi, Sluice, WithPrograms, ask, free_port, start_nginx
+from processes import SOURCE, OrdersApi, RedisServer, Sluice, WithPrograms, ask, free_port, start_nginx
 
 EXAMPLES = os.path.join(SOURCE, "docs", "examples")
 OTHER_ADDRESS = "127.0.0.2"  # as good as a client from elsewhere
@@ -27,6 +27,13 @@ OTHER_ADDRESS = "127.0.0.2"  # as good as a client from elsewhere
 def example(name):
     with open(os.path.join(EXAMPLES, name)) as file:
         return file.read()
+
+
+def in_redis(text, port):
+    """The example's text with its Redis at this port."""
+    text, urls = re.subn(r"redis://127\.0\.0\.1:6379", f"redis://127.0.0.1:{port}", text)
+    assert urls == 1, f"{urls} servers"
+    return text
 
 
 def on_this_machine(text, *upstream_ports):
@@ -92,6 +99,34 @@ class FirstLimit(Example):
         self.assert_admitted(statuses, 10, 10, seconds)
         self.assertEqual(self.answer.headers["Retry-After"], "1")
         self.assertEqual(self.statuses(sluice, 1, source=OTHER_ADDRESS)[0], [200])
+
+
+class SeveralGateways(Example):
+    def setUp(self):
+        super().setUp()
+        self.redis = RedisServer(self.folder)
+        self.addCleanup(self.redis.stop)
+        orders = self.orders_api()
+        text = in_redis(on_this_machine(example("several-gateways.yaml"), orders.port), self.redis.port)
+        self.gateways = []
+        for name in "12":
+            folder = self.path(name)
+            os.mkdir(folder)
+            sluice = Sluice(text, folder)
+            self.addCleanup(lambda sluice=sluice: self.assertEqual(sluice.stop(), 0, sluice.text()))
+            self.gateways.append(sluice)
+
+    def in_turns(self, count, key):
+        return [ask(self.gateways[i % 2].port, key=key)[0] for i in range(count)]
+
+    def test_the_sixth_request_is_denied_by_either(self):
+        self.assertEqual(self.in_turns(7, "ann"), [200] * 5 + [429] * 2)
+
+    def test_without_redis_each_counts_half_and_nobody_logs_in(self):
+        self.redis.kill()
+        self.assertEqual(self.in_turns(6, "bob"), [200] * 4 + [429] * 2)
+        status, headers, _ = ask(self.gateways[0].port, "/login", method="POST", body="{}")
+        self.assertEqual((status, headers["Retry-After"]), (429, "1"))
 
 
 class Demo(Example):

@@ -171,6 +171,43 @@ def free_port():
         return free.getsockname()[1]
 
 
+class RedisServer:
+    """A redis-server of the test's own, on a port that stays the same over a restart."""
+
+    def __init__(self, folder, *options):
+        self.folder = folder
+        self.options = options
+        self.port = free_port()
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--save", "",
+             "--appendonly", "no", "--daemonize", "no", *self.options], stdout=subprocess.DEVNULL)
+        wait_until(lambda: self.cli("PING") == "PONG", "redis-server answers")
+
+    def cli(self, *command):
+        done = subprocess.run(["redis-cli", "-p", str(self.port), *command], capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def calls(self):
+        """How often the script was called."""
+        for line in self.cli("INFO", "commandstats").splitlines():
+            if line.startswith("cmdstat_evalsha:calls="):
+                return int(line.split("=")[1].split(",")[0])
+        return 0
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            self.process.wait()
+
+
 def start_nginx(configuration, folder, port):
     """An nginx with this configuration text, once it takes connections on `port`."""
     path = os.path.join(folder, "nginx.conf")
