@@ -80,6 +80,7 @@ TEST_F(RedisStoreOutageTest, AServerThatIsKilledIsFoundAgain) {
   server_.Kill();
   EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return !store_->health().up; }));
   ExpectUnavailable("redis");
+  EXPECT_EQ(store_->counters().refused.value(), 1u) << "at once, not when the next attempt fails";
   EXPECT_THAT(store_->health().why, HasSubstr("redis"));
   server_.Start();
   ExpectRecovery();
@@ -252,9 +253,44 @@ TEST_F(RedisStoreOutageTest, AUserWithoutTheRightsIsToldWhichAreMissing) {
   ExpectUnavailable("NOPERM");
 }
 
+// Others count on their own meanwhile and add all of it afterwards.
+TEST_F(RedisStoreOutageTest, WhatWasAskedInAnOutageIsNotChargedAfterwards) {
+  Start();
+  const Want want{.key = Key("api", "bob"),
+                  .limit = store_->Prepare(*fixed_window::MakeLimit(10, 24h * 365))};
+  Request request(want);
+  store_->Ask(request);
+  ASSERT_EQ(request.decision().remaining, 9u) << request.status();
+  server_.Ask({"SAVE"});
+  server_.Kill();
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return !store_->health().up; }));
+  for (int i = 0; i < 24; ++i) {
+    store_->Ask(request);
+    EXPECT_EQ(request.status().code(), absl::StatusCode::kUnavailable) << request.status();
+  }
+  server_.Start();
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return store_->health().up; }));
+  store_->Ask(request);
+  EXPECT_EQ(request.decision().remaining, 8u) << request.status();
+}
+
+TEST_F(RedisStoreOutageTest, AnUndoAfterTheEndOfAWindowMintsNothingAndLeavesNoKey) {
+  Start();
+  const Want want{
+      .key = Key("api", "bob"),
+      .limit = store_->Prepare(*fixed_window::MakeLimit(5, 20ms, fixed_window::Align::kFirstHit))};
+  Request request(want);
+  store_->Ask(request);
+  ASSERT_TRUE(request.allowed()) << request.status();
+  EXPECT_TRUE(store_->AwaitThat(
+      [&](const RedisCounters&) { return server_.Ask({"DBSIZE"}).integer() == 0; }));
+  store_->Undo(request, 1);
+  EXPECT_TRUE(store_->AwaitThat([](const RedisCounters& c) { return c.undos.value() == 1; }));
+  EXPECT_EQ(server_.Ask({"DBSIZE"}).integer(), 0);
+}
+
 // What is to be given back waits for the store.
 TEST_F(RedisStoreOutageTest, SlotsComeBackAfterAnOutage) {
-  server_.Ask({"CONFIG", "SET", "save", "1 1"});
   Start();
   const Want want{.key = Key("exports", "ann"),
                   .limit = store_->Prepare(*concurrency::MakeLimit(1, 0s))};

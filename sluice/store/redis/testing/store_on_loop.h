@@ -59,6 +59,7 @@ class Request {
   [[nodiscard]] const Decision& decision(std::size_t index = 0) const {
     return claims_[index].decision;
   }
+  [[nodiscard]] Time asked() const { return asked_; }
   // From asking to the answer.
   [[nodiscard]] Duration waited() const { return waited_; }
 
