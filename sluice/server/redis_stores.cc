@@ -78,6 +78,11 @@ absl::StatusOr<std::unique_ptr<RedisStores>> RedisStores::Open(
     options.on_health = [self = stores.get(), i](const redis::RedisHealth& health) {
       self->Note(i, health);
     };
+    if (i == 0) {  // one of them tells enough
+      options.on_report = [self = stores.get()](const redis::ServerReport& report) {
+        self->Tell(report);
+      };
+    }
     stores->stores_.push_back(
         std::make_unique<redis::RedisStore>(loops[i], clock, std::move(options)));
   }
@@ -109,6 +114,16 @@ void RedisStores::Note(std::size_t loop, const redis::RedisHealth& health) {
   } else {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(lasted).count();
     log::Info("shared store answers again", {{"address", address}, {"after_ms", ms}});
+  }
+}
+
+void RedisStores::Tell(const redis::ServerReport& report) {
+  if (report.facts == told_of_server_.facts && report.warnings == told_of_server_.warnings) return;
+  told_of_server_ = report;
+  const std::string address = AddressOf(settings_.url);
+  log::Info("shared store", {{"address", address}, {"server", report.facts}});
+  for (const std::string& warning : report.warnings) {
+    log::Warning("shared store", {{"address", address}, {"what", warning}});
   }
 }
 

@@ -62,12 +62,14 @@ class RedisStores {
  private:
   RedisStores(net::EventLoops& loops, const config::RedisSettings& settings);
   void Note(std::size_t loop, const redis::RedisHealth& health);
+  void Tell(const redis::ServerReport& report);  // on the first loop
   [[nodiscard]] std::uint64_t UndosWaiting() const;
 
   net::EventLoops& loops_;
   const config::RedisSettings settings_;
   std::optional<HashKey> hash_key_;
   DenialMemory denials_;
+  redis::ServerReport told_of_server_;                      // to the log
   std::vector<std::unique_ptr<redis::RedisStore>> stores_;  // by loop
 
   mutable std::mutex mutex_;  // guards what follows

@@ -69,6 +69,16 @@ class OneLimit(unittest.TestCase):
             for key in keys:
                 self.assertGreater(int(redis.cli("PTTL", key)), 0)
 
+    def test_the_log_tells_what_the_server_is_like_and_warns_of_what_may_lose_counters(self):
+        with nodes("  - { name: api, key: api_key, limit: 5/h }", count=1) as (redis, _, gateways):
+            gateways[0].wait_for(r"shared store address=127.0.0.1:\d+ server=\"?redis \d")
+        with nodes("", count=0) as (redis, orders, _), tempfile.TemporaryDirectory() as folder:
+            redis.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+            redis.cli("CONFIG", "SET", "maxmemory", "100mb")
+            sluice = Sluice(settings(orders, redis, "  - { name: api, key: api_key, limit: 5/h }"), folder)
+            sluice.wait_for("warning shared store .*allkeys-lru")
+            self.assertEqual(sluice.stop(), 0)
+
     def test_clients_at_the_same_time_get_no_more_than_one_process_would_give_them(self):
         with nodes("  - { name: api, key: api_key, limit: 100/h }", count=4) as (_, orders, gateways):
             got = []
