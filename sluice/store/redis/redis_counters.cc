@@ -1,6 +1,7 @@
 #include "sluice/store/redis/redis_counters.h"
 
-#include <utility>
+#include <algorithm>
+#include <bit>
 
 namespace sluice::redis {
 namespace {
@@ -32,6 +33,11 @@ constexpr std::array<Known, 17> kKnown = {{
 }};
 
 }  // namespace
+
+void RedisHistogram::Add(Duration took) {
+  const auto units = static_cast<std::uint64_t>(std::max(took, Duration{0}) / kFirst);
+  buckets_[std::min<std::size_t>(std::bit_width(units), kBuckets - 1)].Add();
+}
 
 ServerError ServerErrorOf(std::string_view text) {
   const std::string_view word = text.substr(0, text.find(' '));

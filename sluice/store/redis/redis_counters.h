@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sluice/base/time.h"
+
 namespace sluice::redis {
 
 // One writer, so that counting is no locked instruction.
@@ -47,9 +49,26 @@ inline constexpr std::size_t kServerErrors = 14;
 // For a label: "readonly", "oom", "other".
 [[nodiscard]] std::string_view NameOf(ServerError error);
 
+// How long something took, by powers of two: bucket i has what was below kFirst << i and in no
+// bucket before; the last has all else.
+class RedisHistogram {
+ public:
+  static constexpr std::size_t kBuckets = 16;
+  static constexpr Duration kFirst = std::chrono::microseconds{64};
+
+  void Add(Duration took);
+  [[nodiscard]] std::uint64_t operator[](std::size_t bucket) const {
+    return buckets_[bucket].value();
+  }
+
+ private:
+  std::array<RedisCounter, kBuckets> buckets_;
+};
+
 struct RedisCounters {
   RedisCounter groups;         // sent; those sent again count once
   RedisCounter calls;          // of the script, with groups to decide on
+  RedisHistogram call_times;   // from the turn that sends a call to its answer, if it was in time
   RedisCounter again;          // groups that were sent again
   RedisCounter late;           // groups that ended by their deadline
   RedisCounter refused;        // groups that were not taken, or could not be sent

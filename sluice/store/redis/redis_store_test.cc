@@ -114,6 +114,25 @@ TEST_F(RedisStoreTest, WhatIsAskedInOneTurnIsOneCall) {
   for (const Request* request : all) EXPECT_TRUE(request->allowed()) << request->status();
   EXPECT_EQ(store_.counters().groups.value(), 1u + 32 + 97);
   EXPECT_EQ(store_.counters().calls.value(), 1u + 1 + 4);
+  std::uint64_t timed = 0;
+  for (std::size_t i = 0; i < RedisHistogram::kBuckets; ++i) {
+    timed += store_.counters().call_times[i];
+  }
+  EXPECT_EQ(timed, 1u + 1 + 4);
+}
+
+TEST(RedisHistogramTest, CountsByPowersOfTwo) {
+  RedisHistogram times;
+  for (const Duration took : {-5us, 0us, 63us}) times.Add(took);
+  for (const Duration took : {Duration(64us), Duration(127us)}) times.Add(took);
+  times.Add(128us);
+  times.Add(1048576us);
+  times.Add(24h);
+  EXPECT_EQ(times[0], 3u);
+  EXPECT_EQ(times[1], 2u);
+  EXPECT_EQ(times[2], 1u);
+  EXPECT_EQ(times[14], 0u);
+  EXPECT_EQ(times[15], 2u);
 }
 
 TEST_F(RedisStoreTest, KeysAreNamedByWhatLiesUnderThem) {

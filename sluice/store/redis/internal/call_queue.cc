@@ -45,21 +45,23 @@ const absl::Status& CallQueue::Refuse(const absl::Status& why) {
 void CallQueue::Send() {
   if (waiting_.empty()) return;
   // The timer may be late; nothing that is late is sent.
-  if (deadlines_.next().deadline <= SteadyNow()) OnDeadline();
+  const Time now = SteadyNow();
+  if (deadlines_.next().deadline <= now) OnDeadline();
   leaving_.swap(waiting_);
   for (std::size_t first = 0; first < leaving_.size(); first += ScriptCall::kMostGroups) {
-    SendCall(first, std::min(ScriptCall::kMostGroups, leaving_.size() - first));
+    SendCall(first, std::min(ScriptCall::kMostGroups, leaving_.size() - first), now);
   }
   leaving_.clear();
 }
 
-void CallQueue::SendCall(std::size_t first, std::size_t count) {
+void CallQueue::SendCall(std::size_t first, std::size_t count, Time now) {
   if (free_calls_.empty()) {
     all_calls_.push_back(std::make_unique<Call>());
     free_calls_.push_back(all_calls_.back().get());
   }
   Call& call = *free_calls_.back();
   free_calls_.pop_back();
+  call.sent = now;
   Time latest = Time::min();
   for (std::size_t i = first; i < first + count; ++i) {
     AskedGroup& asked = *leaving_[i];
@@ -92,6 +94,7 @@ void CallQueue::SendCall(std::size_t first, std::size_t count) {
 void CallQueue::OnReply(Call& call, const absl::StatusOr<net::RedisReply>& reply) {
   for (AskedGroup* asked : call.asked) asked->on_its_way = false;
   if (reply.ok()) {
+    parts_.counters.call_times.Add(SteadyNow() - call.sent);
     OnAnswers(call, *reply);
   } else {
     // What lost the connection with its answer may still be read from it, after what we send next.

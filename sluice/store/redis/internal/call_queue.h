@@ -51,10 +51,11 @@ class CallQueue {
   struct Call {
     std::vector<AskedGroup*> asked;
     std::vector<ScriptGroup> groups;
+    Time sent;
   };
 
   const absl::Status& Refuse(const absl::Status& why);
-  void SendCall(std::size_t first, std::size_t count);
+  void SendCall(std::size_t first, std::size_t count, Time now);
   void OnReply(Call& call, const absl::StatusOr<net::RedisReply>& reply);
   void OnAnswers(Call& call, const net::RedisReply& reply);
   void Settle(AskedGroup& asked, ScriptGroup& answered);
