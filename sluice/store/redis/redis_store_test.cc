@@ -312,19 +312,25 @@ TEST_F(RedisStoreTest, SlotsOfARequestThatCameTooLateAreReleased) {
   EXPECT_TRUE(Allowed(want)) << "nobody holds it";
 }
 
+// Its call is still awaited by others, and read with the limits of all.
 TEST_F(RedisStoreTest, AnAnswerAfterTheDeadlineOutlivesTheRules) {
-  Request first(Want{.key = Key("exports", "first"), .limit = Bucket()});
+  Request first({.key = Key("api", "first"), .limit = Bucket()});
+  Request calm({.key = Key("api", "calm"), .limit = Bucket()});
   store_.Ask(first);
   server_.Pause();
   {
     Request late({{.key = Key("a", "x"), .limit = Bucket(1'000)},
                   {.key = Key("b", "x"), .limit = Slots(1)}});
-    store_.Ask(late, 5ms);
+    store_.OnLoop([&](RedisStore&) {
+      store_.SendHere(late, 5ms);
+      store_.SendHere(calm);
+    });
+    ASSERT_TRUE(store_.Await({&late}));
     EXPECT_EQ(late.status().code(), absl::StatusCode::kDeadlineExceeded) << late.status();
   }
   server_.Resume();
-  store_.Ask(first);
-  EXPECT_TRUE(first.allowed());
+  ASSERT_TRUE(store_.Await({&calm}));
+  EXPECT_TRUE(calm.allowed()) << calm.status();
   EXPECT_EQ(store_.counters().waiting.value(), 0u);
 }
 

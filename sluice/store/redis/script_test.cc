@@ -184,6 +184,27 @@ TEST_F(ScriptTest, WhatIsGivenBackLeavesNoKeyThatLivesForEver) {
   }
 }
 
+// A forced charge may take fewer units than it was asked for. Who did not hear how many knows only
+// those.
+TEST_F(ScriptTest, ASlotIsFoundByItsIdThoughItHasFewerUnits) {
+  const ScriptLimit limit = Slots(3, 1h);
+  ASSERT_TRUE(Charge("slots", limit, 3));
+  ScriptClaim forced = Claim("slots", limit, 8);
+  forced.kind = ClaimKind::kSoft;
+  ASSERT_EQ(Ask(forced), ScriptGroup::State::kDone) << status_;
+  ASSERT_EQ(forced.receipt.units, 3u);
+  Receipt receipt = forced.receipt;
+  receipt.units = 8;
+  ScriptUndo undo{.key = "slots", .limit = &limit, .receipt = receipt, .units = 8};
+  server_.Undo({&undo, 1});
+  EXPECT_TRUE(undo.given_back) << undo.status;
+  ScriptClaim look = Claim("slots", limit, 0);
+  ASSERT_EQ(Ask(look), ScriptGroup::State::kDone) << status_;
+  EXPECT_EQ(server_.Ask({"ZRANGE", "slots", "0", "0"})[0].text(), "1n 3");
+  server_.Undo({&undo, 1});
+  EXPECT_FALSE(undo.given_back) << "once";
+}
+
 // Or a receipt from before could meet a key that began anew, and give back what others spent.
 TEST_F(ScriptTest, AKeyOnWhichSomethingWasUndoneLivesAsLongAsItsReceipts) {
   const ScriptLimit limit = Bucket(10, 10min, 10);

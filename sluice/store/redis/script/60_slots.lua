@@ -103,11 +103,18 @@ if letter == 'n' then
     set_life(key)
   end
 
-  -- Slot, units. One that is over is as good as given back.
+  -- Slot, units: or fewer, if that was a forced charge whose answer was lost. One that is over is as
+  -- good as given back.
   function self.undo(key, _, slots, first)
-    local units = tonumber(ARGV[first + 1])
-    local word = member_of(ARGV[first], units)
-    local ends = slots and call('ZSCORE', key, word)
+    local id, units = ARGV[first], tonumber(ARGV[first + 1])
+    local word = member_of(id, units)
+    local ends = call('ZSCORE', key, word)
+    local fewest = max(units - 100, 1)
+    while not ends and units > fewest do
+      units = units - 1
+      word = member_of(id, units)
+      ends = call('ZSCORE', key, word)
+    end
     if not ends or tonumber(ends) <= now then return nil end
     call('ZREM', key, word)
     if slots.over > 0 then call('ZREMRANGEBYSCORE', key, 0, text_of(now)) end
