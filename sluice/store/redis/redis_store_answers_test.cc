@@ -375,7 +375,7 @@ TEST_F(RedisStoreAnswersTest, TheStoreIsNotAskedWhileItDoesNotAnswer) {
       EXPECT_TRUE(store_->health().up);
     }
     Request request(Bucket());
-    store_->Ask(request, 1ms);
+    store_->Ask(request, 50ms);
     EXPECT_EQ(request.status().code(), absl::StatusCode::kDeadlineExceeded) << request.status();
     (void)server_.ReadCall();
   }

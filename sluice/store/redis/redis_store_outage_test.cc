@@ -52,15 +52,18 @@ class RedisStoreOutageTest : public ::testing::Test {
     EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return Ask().ok(); }));
     EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return store_->health().up; }));
   }
-  // Asks until the breaker opens; each is told in time.
+  // Asks until the breaker opens. Each waits as long as it said, and the timers are not late.
   void AskUntilRefused() {
-    for (int i = 0; i < 10; ++i) {
+    int late = 0;
+    for (; late < 1000; ++late) {
       Request request(Some());
       store_->Ask(request, 5ms);
+      if (absl::IsUnavailable(request.status())) break;
       EXPECT_EQ(request.status().code(), absl::StatusCode::kDeadlineExceeded) << request.status();
       EXPECT_GE(request.waited(), 5ms);
       EXPECT_LT(request.waited(), 5s);
     }
+    EXPECT_GE(late, 10);
     ExpectUnavailable("not asked for now");
     EXPECT_FALSE(store_->health().up);
   }
@@ -148,20 +151,19 @@ TEST_F(RedisStoreOutageTest, AServerThatStandsStillForLongIsLeftAndFoundAgain) {
 TEST_F(RedisStoreOutageTest, ASlowServerCostsOneConnectionAndABoundedQueue) {
   RedisStoreOptions options = ToSocket(server_);
   options.connection.max_waiting = 64;
-  options.connection.max_silence = 20s;
   options.breaker.failures = 1'000'000;
   Start(options);
   ASSERT_TRUE(Ask().ok());
   RawRedis other(server_.unix_socket());
   other.Ask({"CLIENT", "PAUSE", "300000", "WRITE"});
   std::size_t refused = 0;
-  for (int i = 0; i < 200; ++i) {
-    const absl::Status status = Ask(1ms);
+  for (int i = 0; i < 100; ++i) {
+    const absl::Status status = Ask(5ms);
     EXPECT_TRUE(absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status)) << status;
     refused += absl::IsResourceExhausted(status) ? 1 : 0;
     EXPECT_LE(store_->counters().waiting.value(), 1u);
   }
-  EXPECT_GE(refused, 100u);             // one that was late before it was sent takes no place
+  EXPECT_GE(refused, 10u);              // one that was late before it was sent takes no place
   EXPECT_EQ(ClientsOfTheServer(), 2u);  // and `other`
   EXPECT_EQ(store_->counters().connects.value(), 1u);
   other.Ask({"CLIENT", "UNPAUSE"});

@@ -28,6 +28,7 @@ RedisStoreOptions ToSocket(const net::testing::RedisServer& server) {
   RedisStoreOptions options;
   options.connection.unix_socket = server.unix_socket();
   options.connection.max_backoff = 20ms;
+  options.connection.max_silence = 20s;
   return options;
 }
 

@@ -33,7 +33,7 @@ using LimitPtr = std::shared_ptr<const RemoteLimit>;
 // The bytes of a key of one part, as RuleSet writes them.
 std::string Key(std::string_view rule, std::string_view part);
 
-// To its Unix socket, with short waits between attempts.
+// To its Unix socket, with short waits between attempts. It may be silent for as long as any test.
 RedisStoreOptions ToSocket(const net::testing::RedisServer& server);
 
 struct Want {
