@@ -20,6 +20,7 @@ RemotePart& FreshPart(Outcome& outcome) {
   part.keys.clear();
   part.claims.clear();
   part.counted.clear();
+  part.second.clear();
   return part;
 }
 
@@ -111,7 +112,7 @@ bool RemoteChecks::Begin(const LimitRequest& request, Outcome& outcome,
   if (BeginLocal(request, outcome, refused, now)) {
     DrawUp(outcome, keys);
     outcome.remote->done = std::move(done);
-    if (Send(outcome, &RemoteChecks::OnAnswer).ok()) return false;
+    if (Send(outcome).ok()) return false;
     outcome.remote->done = nullptr;
     Degrade(outcome, now);
   }
@@ -222,15 +223,16 @@ void RemoteChecks::DrawUp(Outcome& outcome, const RuleSet::Scratch& keys) {
   part.group = {.claims = part.claims};
 }
 
-absl::Status RemoteChecks::Send(Outcome& outcome,
-                                void (RemoteChecks::*then)(Outcome&, const absl::Status&)) {
+absl::Status RemoteChecks::Send(Outcome& outcome) {
   if (parts_.remote == nullptr) return absl::UnavailableError("there is no remote store");
+  // Two pointers: as much as a callback holds without allocating.
   return parts_.remote->Apply(
       outcome.remote->group, SteadyNow() + parts_.deadline,
-      [this, &outcome, then](const absl::Status& status) { (this->*then)(outcome, status); });
+      [this, &outcome](const absl::Status& status) { OnAnswer(outcome, status); });
 }
 
 void RemoteChecks::OnAnswer(Outcome& outcome, const absl::Status& status) {
+  if (!outcome.remote->second.empty()) return OnSecondAnswer(outcome, status);
   const Now now = parts_.clock.Read();
   if (!status.ok()) {
     Degrade(outcome, now);
@@ -243,7 +245,7 @@ void RemoteChecks::OnAnswer(Outcome& outcome, const absl::Status& status) {
     ApplyBlocks(outcome, /*second=*/false);
     return Finish(outcome);
   }
-  if (!Send(outcome, &RemoteChecks::OnSecondAnswer).ok()) {
+  if (!Send(outcome).ok()) {
     ApplyBlocks(outcome, /*second=*/false);
     Finish(outcome);
   }

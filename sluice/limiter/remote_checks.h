@@ -59,6 +59,7 @@ struct RemotePart {
   // The blocks of those that have one; then one for each of `counted`, in order.
   std::vector<RemoteClaim> claims;
   std::vector<Counted> counted;
+  // Of the second call; empty during the first.
   std::vector<RemoteClaim> second;        // of the second call
   std::vector<const Counted*> second_of;  // whose each of those is
   RemoteGroup group;
@@ -104,8 +105,7 @@ class RemoteChecks {
   bool DecideLocal(const LimitRequest& request, Outcome& outcome, std::size_t begin,
                    std::size_t end, Now now);
   static void DrawUp(Outcome& outcome, const RuleSet::Scratch& keys);
-  [[nodiscard]] absl::Status Send(Outcome& outcome,
-                                  void (RemoteChecks::*then)(Outcome&, const absl::Status&));
+  [[nodiscard]] absl::Status Send(Outcome& outcome);
   void OnAnswer(Outcome& outcome, const absl::Status& status);
   void OnSecondAnswer(Outcome& outcome, const absl::Status& status);
   void Take(Outcome& outcome);

@@ -50,13 +50,16 @@ class GatewayTest : public ::testing::Test {
 
   void Start(std::vector<Rule> rules, std::uint16_t upstream_port) {
     auto set = std::make_shared<const RuleSet>(std::move(rules), rule_options_, 1);
-    auto active = ActiveRules::Make(std::move(set), *store_, clock_);
+    auto active = ActiveRules::Make(std::move(set), *store_, clock_, remote_);
     ASSERT_TRUE(active.ok()) << active.status();
     std::vector<Limiter*> each;
     for (std::size_t i = 0; i < loops_.size() + 1; ++i) {
-      limiters_.push_back(std::make_unique<Limiter>(
-          Limiter::Parts{.store = *store_, .hash_key = store_->hash_key(), .clock = clock_},
-          *active));
+      limiters_.push_back(std::make_unique<Limiter>(Limiter::Parts{.store = *store_,
+                                                                   .hash_key = store_->hash_key(),
+                                                                   .clock = clock_,
+                                                                   .observer = nullptr,
+                                                                   .remote = remote_},
+                                                    *active));
       if (i < loops_.size()) each.push_back(limiters_.back().get());
     }
     if (options_.upstreams.empty())
@@ -90,6 +93,7 @@ class GatewayTest : public ::testing::Test {
 
   ManualClock clock_;
   std::unique_ptr<MemoryStore> store_;
+  RemoteStore* remote_ = nullptr;  // of the only loop; null: all counts in store_
   net::EventLoops loops_;
   RawListener upstream_;
   std::unique_ptr<orders_api::OrdersApi> orders_;
