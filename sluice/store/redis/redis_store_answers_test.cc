@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/base/steady_now.h"
 #include "sluice/store/redis/redis_store.h"
 #include "sluice/store/redis/script_call.h"
 #include "sluice/store/redis/testing/fake_redis.h"
@@ -356,6 +357,24 @@ TEST_F(RedisStoreAnswersTest, UndosWaitForTheStoreUpToABoundOfWhichSlotsMayFillA
   EXPECT_EQ(undo[2], "4");
   server_.Answer(Words(4, std::string(kYes)));
   EXPECT_TRUE(store_->AwaitThat([](const RedisCounters& c) { return c.undos.value() == 4; }));
+}
+
+TEST_F(RedisStoreAnswersTest, UndosThatAreWorthNothingAnyMoreMakeRoom) {
+  RedisStoreOptions options = server_.Options();
+  options.max_undos_waiting = 2;
+  Start(options);
+  Request slot(
+      {.key = Key("exports", "ann"), .limit = store_->Prepare(*concurrency::MakeLimit(1, 20ms))});
+  EXPECT_TRUE(Ask(slot, "*2\r\n:1780000000000000\r\n*3\r\n:1\r\n:2\r\n$3\r\n0 0\r\n").ok());
+  server_.Close();
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return !store_->health().up; }));
+  for (int i = 0; i < 2; ++i) store_->Undo(slot, 1);
+  EXPECT_EQ(store_->counters().undos_waiting.value(), 2u);
+  const Time over = SteadyNow() + 50ms;  // with the slot
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return SteadyNow() > over; }));
+  store_->Undo(slot, 1);
+  EXPECT_EQ(store_->counters().undos_waiting.value(), 1u);
+  EXPECT_EQ(store_->counters().undos_dropped.value(), 0u);
 }
 
 TEST_F(RedisStoreAnswersTest, TheStoreIsNotAskedWhileItDoesNotAnswer) {

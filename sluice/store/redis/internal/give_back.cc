@@ -22,6 +22,7 @@ constexpr Duration kDeadline = 10s;
 // What rests is looked at in rounds of so long, or somewhat longer.
 constexpr Duration kRound = 100ms;
 constexpr int kMostRounds = 8;
+constexpr Duration kMakesRoomEvery = 1s;
 constexpr int kRoundsUntilSecondLook = 10;
 
 bool IsSlot(const RemoteLimit& limit) {
@@ -45,7 +46,7 @@ GiveBack::GiveBack(net::EventLoop& loop, const StoreParts& parts, std::size_t ma
 GiveBack::Owed* GiveBack::Take(const RemoteLimit& limit) {
   const std::size_t most = IsSlot(limit) ? max_waiting_ : max_waiting_ / 2;
   const auto used = [&] { return all_owed_.size() - free_owed_.size(); };
-  if (used() >= most) DropWorthless(SteadyNow());
+  if (used() >= most) MakeRoom();
   if (used() >= most) {
     parts_.counters.undos_dropped.Add();
     return nullptr;
@@ -221,6 +222,14 @@ void GiveBack::OnRound() {
   DropWorthless(SteadyNow());
   if (!resting_.empty()) round_.Set(kRound);
   if (!waiting_.empty()) parts_.turn.Ask();
+}
+
+// All of them have to be looked at: not for each that finds no room.
+void GiveBack::MakeRoom() {
+  const Time now = SteadyNow();
+  if (now < makes_room_at_) return;
+  makes_room_at_ = now + kMakesRoomEvery;
+  DropWorthless(now);
 }
 
 void GiveBack::DropWorthless(Time now) {

@@ -78,6 +78,7 @@ class GiveBack {
   void Rest(Owed& owed, int rounds);
   void Retry(Owed& owed);
   void OnRound();
+  void MakeRoom();
   void DropWorthless(Time now);
   void Drop(Owed& owed);
   void Recycle(Owed& owed);
@@ -90,6 +91,7 @@ class GiveBack {
   std::vector<Owed*> renewing_;
   std::vector<Owed*> resting_;
   net::Alarm<GiveBack, &GiveBack::OnRound> round_;  // set while something rests
+  Time makes_room_at_ = Time::min();
   std::size_t calls_on_their_way_ = 0;
   std::string bytes_;
 

@@ -77,6 +77,7 @@ void Guard::Probe() {
 
 void Guard::OnProbe(const absl::StatusOr<net::RedisReply>& reply) {
   absl::Status status = reply.status();
+  if (absl::IsCancelled(status)) return;
   if (reply.ok()) {
     status = parts_.script.ReadRenew(*reply, {}, parts_.clock.Read());
     if (reply->is_error()) parts_.link.OnError(reply->error());
