@@ -1,6 +1,7 @@
 #include "sluice/server/redis_stores.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -228,6 +229,22 @@ void RedisStores::WriteMetrics(std::string& out) const {
     for (const auto& store : stores_) total += store->counters().errors[kind].value();
     writer.Sample({{"kind", NameOf(static_cast<redis::ServerError>(kind))}}, total);
   }
+  WriteWaits(out);
+}
+
+void RedisStores::WriteWaits(std::string& out) const {
+  using redis::RedisHistogram;
+  std::array<std::uint64_t, RedisHistogram::kBuckets> counts{};
+  Duration sum{0};
+  for (const auto& store : stores_) {
+    const RedisHistogram& waits = store->counters().waits;
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += waits[i];
+    sum += waits.sum();
+  }
+  PrometheusWriter(out).Histogram(
+      "sluice_redis_wait_seconds",
+      "How long requests waited for the shared store, or until their failure modes decided.",
+      RedisHistogram::kBounds, counts, sum);
 }
 
 }  // namespace sluice

@@ -64,6 +64,7 @@ class RedisStores {
   void Note(std::size_t loop, const redis::RedisHealth& health);
   void Tell(const redis::ServerReport& report);  // on the first loop
   [[nodiscard]] std::uint64_t UndosWaiting() const;
+  void WriteWaits(std::string& out) const;
 
   net::EventLoops& loops_;
   const config::RedisSettings settings_;

@@ -139,5 +139,22 @@ TEST(PrometheusWriterTest, EscapesLabelValues) {
   EXPECT_EQ(out, "# HELP f Help.\n# TYPE f counter\nf{rule=\"a\\\"b\\\\c\\nd\"} 7\n");
 }
 
+// Exposition format 0.0.4: buckets add up, the last holds all, and is the count.
+TEST(PrometheusWriterTest, BucketsOfAHistogramAddUpAndAreInSeconds) {
+  using std::chrono::microseconds;
+  using std::chrono::milliseconds;
+  using std::chrono::seconds;
+  std::string out;
+  const Duration bounds[] = {microseconds{2500}, milliseconds{10}, seconds{1}};
+  const std::uint64_t counts[] = {3, 0, 2, 1};
+  PrometheusWriter(out).Histogram("f_seconds", "Help.", bounds, counts,
+                                  seconds{12} + Duration{30'000'001});
+  EXPECT_EQ(out,
+            "# HELP f_seconds Help.\n# TYPE f_seconds histogram\n"
+            "f_seconds_bucket{le=\"0.0025\"} 3\nf_seconds_bucket{le=\"0.01\"} 3\n"
+            "f_seconds_bucket{le=\"1\"} 5\nf_seconds_bucket{le=\"+Inf\"} 6\n"
+            "f_seconds_sum 12.030000001\nf_seconds_count 6\n");
+}
+
 }  // namespace
 }  // namespace sluice

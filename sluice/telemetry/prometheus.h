@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "sluice/base/time.h"
 
 namespace sluice {
 
@@ -27,6 +30,11 @@ class PrometheusWriter {
     Family(name, type, help);
     Sample({}, value);
   }
+
+  // How long something took, in seconds. counts[i] took at most bounds[i], and longer than those
+  // before it: each counts once. There is one count more than bounds: of all that took longer.
+  void Histogram(std::string_view name, std::string_view help, std::span<const Duration> bounds,
+                 std::span<const std::uint64_t> counts, Duration sum);
 
  private:
   std::string& out_;

@@ -1,7 +1,6 @@
 #include "sluice/store/redis/redis_counters.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace sluice::redis {
 namespace {
@@ -35,8 +34,9 @@ constexpr std::array<Known, 17> kKnown = {{
 }  // namespace
 
 void RedisHistogram::Add(Duration took) {
-  const auto units = static_cast<std::uint64_t>(std::max(took, Duration{0}) / kFirst);
-  buckets_[std::min<std::size_t>(std::bit_width(units), kBuckets - 1)].Add();
+  const auto bucket = std::lower_bound(kBounds.begin(), kBounds.end(), took);
+  buckets_[static_cast<std::size_t>(bucket - kBounds.begin())].Add();
+  nanoseconds_.Add(static_cast<std::uint64_t>(std::max(took, Duration{0}).count()));
 }
 
 ServerError ServerErrorOf(std::string_view text) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -23,6 +24,32 @@ class RedisCounter {
 
  private:
   std::atomic<std::uint64_t> value_{0};
+};
+
+// How long something took. Bucket i has what took at most kBounds[i] and is in no bucket before;
+// the last has all else.
+class RedisHistogram {
+ public:
+  static constexpr auto kBounds = std::to_array<Duration>(
+      {std::chrono::microseconds{100}, std::chrono::microseconds{250},
+       std::chrono::microseconds{500}, std::chrono::milliseconds{1},
+       std::chrono::microseconds{2500}, std::chrono::milliseconds{5},
+       std::chrono::microseconds{7500}, std::chrono::milliseconds{10},
+       std::chrono::milliseconds{15}, std::chrono::milliseconds{25}, std::chrono::milliseconds{50},
+       std::chrono::milliseconds{100}, std::chrono::seconds{1}});
+  static constexpr std::size_t kBuckets = kBounds.size() + 1;
+
+  void Add(Duration took);
+  [[nodiscard]] std::uint64_t operator[](std::size_t bucket) const {
+    return buckets_[bucket].value();
+  }
+  [[nodiscard]] Duration sum() const {
+    return Duration{static_cast<Duration::rep>(nanoseconds_.value())};
+  }
+
+ private:
+  std::array<RedisCounter, kBuckets> buckets_;
+  RedisCounter nanoseconds_;
 };
 
 // What a server, or our script on it, answers in place of a decision. None of them is a denial.
@@ -49,22 +76,6 @@ inline constexpr std::size_t kServerErrors = 14;
 // For a label: "readonly", "oom", "other".
 [[nodiscard]] std::string_view NameOf(ServerError error);
 
-// How long something took, by powers of two: bucket i has what was below kFirst << i and in no
-// bucket before; the last has all else.
-class RedisHistogram {
- public:
-  static constexpr std::size_t kBuckets = 16;
-  static constexpr Duration kFirst = std::chrono::microseconds{64};
-
-  void Add(Duration took);
-  [[nodiscard]] std::uint64_t operator[](std::size_t bucket) const {
-    return buckets_[bucket].value();
-  }
-
- private:
-  std::array<RedisCounter, kBuckets> buckets_;
-};
-
 struct RedisCounters {
   RedisCounter groups;         // sent; those sent again count once
   RedisCounter calls;          // of the script, with groups to decide on
@@ -73,6 +84,7 @@ struct RedisCounters {
   RedisCounter late;           // groups that ended by their deadline
   RedisCounter refused;        // groups that were not taken, or could not be sent
   RedisCounter waiting;        // groups that wait now
+  RedisHistogram waits;        // of groups that were taken, from asking until whoever asked is told
   RedisCounter damaged;        // states that were impossible and counted as absent
   RedisCounter disagreements;  // answers that the algorithms do not confirm: none of either counts
   RedisCounter connects;       // connections that became ready

@@ -77,6 +77,27 @@ class RedisStoreOutageTest : public ::testing::Test {
   std::optional<StoreOnLoop> store_;
 };
 
+TEST_F(RedisStoreOutageTest, HowLongEachWaitedIsCountedHoweverItEnded) {
+  Start();
+  const RedisHistogram& waits = store_->counters().waits;
+  const auto total = [&waits] {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < RedisHistogram::kBuckets; ++i) sum += waits[i];
+    return sum;
+  };
+  ASSERT_TRUE(Ask().ok());
+  EXPECT_EQ(total(), 1u);
+  const Duration before = waits.sum();
+  server_.Pause();
+  EXPECT_EQ(Ask(30ms).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(total(), 2u);
+  EXPECT_GE(waits.sum() - before, 30ms);
+  server_.Kill();
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return !store_->health().up; }));
+  EXPECT_FALSE(Ask().ok());
+  EXPECT_EQ(total(), 2u) << "who was refused did not wait";
+}
+
 TEST_F(RedisStoreOutageTest, AServerThatIsKilledIsFoundAgain) {
   Start();
   ASSERT_TRUE(Ask().ok());

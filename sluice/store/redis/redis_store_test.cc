@@ -121,18 +121,19 @@ TEST_F(RedisStoreTest, WhatIsAskedInOneTurnIsOneCall) {
   EXPECT_EQ(timed, 1u + 1 + 4);
 }
 
-TEST(RedisHistogramTest, CountsByPowersOfTwo) {
+TEST(RedisHistogramTest, EachIsInTheFirstBucketThatHoldsIt) {
   RedisHistogram times;
-  for (const Duration took : {-5us, 0us, 63us}) times.Add(took);
-  for (const Duration took : {Duration(64us), Duration(127us)}) times.Add(took);
-  times.Add(128us);
-  times.Add(1048576us);
+  Duration sum{0};
+  for (const Duration bound : RedisHistogram::kBounds) {
+    times.Add(bound);
+    times.Add(bound + 1ns);
+    sum += 2 * bound + 1ns;
+  }
+  times.Add(-5us);
   times.Add(24h);
-  EXPECT_EQ(times[0], 3u);
-  EXPECT_EQ(times[1], 2u);
-  EXPECT_EQ(times[2], 1u);
-  EXPECT_EQ(times[14], 0u);
-  EXPECT_EQ(times[15], 2u);
+  constexpr std::size_t kLast = RedisHistogram::kBuckets - 1;
+  for (std::size_t i = 0; i <= kLast; ++i) EXPECT_EQ(times[i], 2u) << i;
+  EXPECT_EQ(times.sum(), sum + 24h);
 }
 
 TEST_F(RedisStoreTest, KeysAreNamedByWhatLiesUnderThem) {

@@ -31,6 +31,7 @@ struct AskedGroup {
   RemoteGroup* group = nullptr;  // null: has ended, though its call may still be on its way
   RemoteStore::Done done;
   Breaker::Ticket ticket = 0;
+  Time since;  // when it was asked
   Time deadline;
   std::size_t place = 0;  // among all deadlines
   int turns = 0;          // how often it was sent

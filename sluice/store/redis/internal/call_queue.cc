@@ -28,6 +28,7 @@ absl::Status CallQueue::Add(RemoteGroup& group, Time deadline, RemoteStore::Done
   free_groups_.pop_back();
   asked.Take(parts_.keys, slots_, group);
   asked.done = std::move(done);
+  asked.since = SteadyNow();
   asked.deadline = deadline;
   deadlines_.Add(asked);
   wake_.At(deadline);
@@ -167,6 +168,7 @@ void CallQueue::End(AskedGroup& asked, const absl::Status& status) {
   if (asked.group == nullptr) return Recycle(asked);
   Judge(asked, status);
   deadlines_.Remove(asked);
+  parts_.counters.waits.Add(SteadyNow() - asked.since);
   RemoteStore::Done done = std::move(asked.done);
   Recycle(asked);
   done(status);
@@ -219,6 +221,7 @@ void CallQueue::OnDeadline() {
     ReleaseSlots(asked, false);
     asked.KeepLimits();
     asked.group = nullptr;
+    parts_.counters.waits.Add(SteadyNow() - asked.since);
     RemoteStore::Done done = std::move(asked.done);
     done(late_);
   }
