@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sluice/base/steady_now.h"
+#include "sluice/limiter/failure_modes.h"
 #include "sluice/limiter/fold.h"
 
 namespace sluice {
@@ -77,19 +78,6 @@ void KeepWhatChargesDenials(Outcome& outcome) {
     result.claim = static_cast<std::int32_t>(kept++);
   }
   outcome.claims.resize(kept);
-}
-
-// What the rule says while the store does not answer.
-AnsweredBy ModeOf(const Rule& rule) {
-  switch (rule.on_store_failure) {
-    case OnStoreFailure::kOpen:
-      return AnsweredBy::kOpen;
-    case OnStoreFailure::kClosed:
-      return rule.mode == RuleMode::kShadow ? AnsweredBy::kOpen : AnsweredBy::kClosed;
-    case OnStoreFailure::kLocal:
-      break;
-  }
-  return AnsweredBy::kLocal;
 }
 
 RemoteClaim BlockLook(std::string_view key, const Rule& rule, const ActiveRules::Block& block) {
@@ -326,30 +314,13 @@ void RemoteChecks::ApplyBlocks(Outcome& outcome, bool second) {
   }
 }
 
-// Each rule's failure mode in place of the store.
 void RemoteChecks::Degrade(Outcome& outcome, Now now) {
   outcome.now = now;
   const std::size_t before = outcome.local_claims;
-  std::size_t kept = before;
-  bool closed = false;
-  for (RuleResult& result : outcome.results) {
-    if (!IsRemote(outcome, result)) continue;
-    result.answered_by = ModeOf(*result.rule);
-    closed |= result.answered_by == AnsweredBy::kClosed;
-    if (result.answered_by != AnsweredBy::kLocal) {
-      result.claim = -1;
-      continue;
-    }
-    Claim claim = outcome.claims[static_cast<std::size_t>(result.claim)];
-    claim.limit = &outcome.rules->LocalLimit(result.rule_index, result.limit_index);
-    claim.limit_id = outcome.rules->IdOf(result.rule_index, result.limit_index);
-    outcome.claims[kept] = claim;
-    result.claim = static_cast<std::int32_t>(kept++);
-  }
-  outcome.claims.resize(kept);
-  outcome.local_claims = kept;
+  const bool closed = TakeFailureModes(outcome);
+  const std::size_t end = outcome.local_claims;
   if (closed) DecideOnly(std::span(outcome.claims).subspan(before));
-  const bool passes = DecideLocal(outcome.remote->request, outcome, before, kept, now);
+  const bool passes = DecideLocal(outcome.remote->request, outcome, before, end, now);
   if (closed || !passes) TakeBackLocal(outcome, before, now);
 }
 

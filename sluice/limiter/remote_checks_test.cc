@@ -357,6 +357,50 @@ TEST_F(RememberedDenialsTest, NewRulesAreAskedForAnew) {
   EXPECT_TRUE(AskShared().allowed());
 }
 
+// Both nodes hear a denial before either block has begun; the other's comes first for one of two
+// rules, and does not keep the second from beginning.
+TEST_F(RemoteChecksTest, ABlockBeginsThoughAnotherNodeWasFasterWithAnother) {
+  Rule one = Shared("one", Bucket(1, 1s, 1));
+  one.block_for = 1h;
+  Rule two = MakeRule("two", HeaderSource("Other"), Bucket(1, 1s, 1));
+  two.block_for = 1h;
+  Use({one, two});
+  SharedStore other(*counters_, clock_.Read());
+  Limiter second({.store = *store_,
+                  .hash_key = store_->hash_key(),
+                  .clock = clock_,
+                  .observer = nullptr,
+                  .remote = &other},
+                 limiter_->rules());
+  const std::vector<Field> ann = {{"K", "ann"}, {"Other", "x"}};
+  const std::vector<Field> also_ann = {{"K", "ann"}, {"Other", "y"}};
+  const std::vector<Field> bob = {{"K", "bob"}, {"Other", "y"}};
+  const auto ask = [](Limiter& limiter, SharedStore& store, const std::vector<Field>& headers,
+                      Outcome& outcome) {
+    (void)limiter.Check({.method = "GET", .target = "/", .headers = headers}, outcome, [] {});
+    return [&store, this_clock = ManualClock()] { store.Answer(this_clock.Read()); };
+  };
+  Outcome first_answer;
+  Outcome second_answer;
+  ask(*limiter_, *shared_, ann, first_answer)();
+  ask(*limiter_, *shared_, bob, first_answer)();
+  const auto answer_one = ask(*limiter_, *shared_, ann, first_answer);
+  const auto answer_two = ask(second, other, also_ann, second_answer);
+  answer_one();  // both are denied ...
+  answer_two();
+  answer_one();  // ... then ann's block begins here
+  answer_two();  // and that of y there
+  EXPECT_EQ(first_answer.retry_after, 1h);
+  EXPECT_EQ(second_answer.retry_after, 1h);
+  clock_.Advance(10min);
+  shared_->SetNow(clock_.Read());
+  const std::vector<Field> eve = {{"K", "eve"}, {"Other", "y"}};
+  (void)limiter_->Check({.method = "GET", .target = "/", .headers = eve}, first_answer, [] {});
+  shared_->Answer(clock_.Read());
+  EXPECT_EQ(first_answer.answer, Answer::kLimited);
+  EXPECT_EQ(first_answer.retry_after, 50min);
+}
+
 TEST_F(RememberedDenialsTest, ABlockIsRememberedWithItsWait) {
   Rule rule = Shared("r", Bucket(1, 100ms, 1));
   rule.block_for = 10s;
