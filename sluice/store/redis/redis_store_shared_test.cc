@@ -77,7 +77,9 @@ class RedisStoreSharedTest : public ::testing::Test {
   RedisServer server_;
   std::vector<std::unique_ptr<StoreOnLoop>> nodes_ = [&] {
     std::vector<std::unique_ptr<StoreOnLoop>> nodes;
-    for (int i = 0; i < 2; ++i) nodes.push_back(std::make_unique<StoreOnLoop>(ToSocket(server_)));
+    RedisStoreOptions options = ToSocket(server_);
+    options.breaker.failures = 1'000'000;  // which would leave the server alone
+    for (int i = 0; i < 2; ++i) nodes.push_back(std::make_unique<StoreOnLoop>(options));
     return nodes;
   }();
   std::mt19937 random_{Seed()};
@@ -142,6 +144,65 @@ TEST_F(RedisStoreSharedTest, AReloadOnOneNodeBeginsNoNewCounter) {
     second = nodes_[1]->Prepare(limit);
   }
   EXPECT_EQ(admitted, 5u);
+}
+
+// Answers that come too late, and connections that end at any moment: what was admitted is given
+// back by who was told, and all else by the store.
+TEST_F(RedisStoreSharedTest, AfterAnyFailureNoSlotIsHeldByNobody) {
+  const Want want{.key = Key("exports", "ann"),
+                  .limit = nodes_[0]->Prepare(*concurrency::MakeLimit(30, 0s))};
+  std::size_t late = 0;
+  std::size_t lost = 0;
+  for (int round = 0; round < 40; ++round) {
+    for (const auto& node : nodes_) {
+      EXPECT_TRUE(node->AwaitThat([&](const RedisCounters&) { return node->health().up; }));
+    }
+    std::vector<std::vector<std::unique_ptr<Request>>> asked(nodes_.size());
+    const bool pauses = random_() % 2 == 0;
+    if (pauses) server_.Pause();
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      for (std::size_t i = random_() % 40; i > 0; --i) {
+        asked[node].push_back(std::make_unique<Request>(want));
+        nodes_[node]->Send({asked[node].back().get()}, 5ms * (1 + random_() % 8));
+      }
+    }
+    if (pauses) {
+      // Some are late by then, and others not. One may have given up the connection, from which the
+      // server reads all the same.
+      const std::size_t node = random_() % nodes_.size();
+      if (!asked[node].empty()) {
+        EXPECT_TRUE(nodes_[node]->Await({asked[node].front().get()}));
+      }
+      if (random_() % 2 == 0) nodes_[random_() % nodes_.size()]->Pass(30s);
+      server_.Resume();
+    }
+    std::size_t admitted = 0;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      for (const auto& request : asked[node]) {
+        ASSERT_TRUE(nodes_[node]->Await({request.get()}));
+        const absl::StatusCode code = request->status().code();
+        late += code == absl::StatusCode::kDeadlineExceeded ? 1 : 0;
+        lost += code == absl::StatusCode::kUnavailable ? 1 : 0;
+        admitted += request->allowed() ? 1 : 0;
+      }
+    }
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      for (const auto& request : asked[node]) {
+        if (request->allowed()) nodes_[node]->Undo(*request, 1);
+      }
+    }
+    EXPECT_LE(admitted, 30u);
+  }
+  EXPECT_GT(late, 0u);
+  EXPECT_GT(lost, 0u);
+  std::string name;
+  AppendKeyName({}, KeyKind::kSlots, want.key, &name);
+  EXPECT_TRUE(nodes_[0]->AwaitThat([&](const RedisCounters&) {
+    for (const auto& node : nodes_) node->Pass(2s);
+    const bool done = std::ranges::all_of(
+        nodes_, [](const auto& node) { return node->counters().undos_waiting.value() == 0; });
+    return done && server_.Ask({"EXISTS", name}).integer() == 0;
+  }));
 }
 
 // Of a bucket that pays back while it is asked: in no stretch more than its header promises. An
