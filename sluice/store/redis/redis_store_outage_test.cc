@@ -152,14 +152,26 @@ TEST_F(RedisStoreOutageTest, WhileAServerStandsStillNobodyWaitsLongerThanAsked) 
   EXPECT_EQ(store_->counters().connects.value(), 1u) << "the connection stays";
 }
 
+TEST_F(RedisStoreOutageTest, WhereNobodyAsksProbesBringTheStoreBack) {
+  RedisStoreOptions options = ToSocket(server_);
+  options.breaker.idle = 10ms;
+  Start(options);
+  ASSERT_TRUE(Ask().ok());
+  server_.Pause();
+  AskUntilRefused();
+  server_.Resume();
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return store_->health().up; }));
+  EXPECT_TRUE(Ask().ok());
+}
+
 TEST_F(RedisStoreOutageTest, AServerThatStandsStillForLongIsLeftAndFoundAgain) {
   RedisStoreOptions options = ToSocket(server_);
-  options.connection.max_silence = 50ms;
   options.connection.connect_timeout = 50ms;
   Start(options);
   ASSERT_TRUE(Ask().ok());
   server_.Pause();
   AskUntilRefused();
+  store_->Pass(30s);
   EXPECT_TRUE(store_->AwaitThat(
       [&](const RedisCounters&) { return store_->health().why.find("redis") == 0; }));
   ExpectUnavailable("redis");
