@@ -166,9 +166,11 @@ struct Bounds {
   std::uint64_t idle_upstream_connections = 256;  // kept for later requests
   std::uint64_t header_bytes = 32 * 1024;         // of a request's or an answer's head
   std::uint64_t header_fields = 100;
-  std::uint64_t body_bytes = 0;            // of a request's content; 0: no bound
-  std::uint64_t outside_bytes = 64 << 20;  // states that do not fit a word (memory_store.h)
-  std::uint64_t slots = 65'536;            // concurrency slots held at once
+  std::uint64_t body_bytes = 0;               // of a request's content; 0: no bound
+  std::uint64_t outside_bytes = 64 << 20;     // states that do not fit a word (memory_store.h)
+  std::uint64_t slots = 65'536;               // concurrency slots held at once
+  std::uint64_t waiting_for_store = 8192;     // requests, for the shared one; all loops together
+  std::uint64_t remembered_denials = 65'536;  // of the shared store; 0: none
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 

@@ -84,6 +84,8 @@ void ReadBounds(const Value& value, Bounds& bounds) {
   ReadByteBound(fields, "body_bytes", 1, std::int64_t{1} << 60, bounds.body_bytes);
   ReadByteBound(fields, "outside_bytes", 0, std::int64_t{1} << 38, bounds.outside_bytes);
   ReadBound(fields, "slots", 0, std::int64_t{1} << 26, bounds.slots);
+  ReadBound(fields, "waiting_for_store", 1, std::int64_t{1} << 20, bounds.waiting_for_store);
+  ReadBound(fields, "remembered_denials", 0, std::int64_t{1} << 26, bounds.remembered_denials);
   fields.Finish();
 }
 

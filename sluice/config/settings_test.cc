@@ -34,6 +34,14 @@ TEST(SettingsTest, ReadsHealthChecks) {
                                  .max_status = 204}));
 }
 
+TEST(SettingsTest, ReadsTheBoundsOfTheSharedStore) {
+  const Config config =
+      LoadText("t.yaml", "limits: { waiting_for_store: 10, remembered_denials: 0 }\n", ".", 1)
+          .config.value();
+  EXPECT_EQ(config.bounds, (Bounds{.waiting_for_store = 10, .remembered_denials = 0}));
+  EXPECT_FALSE(LoadText("t.yaml", "limits: { waiting_for_store: 0 }\n", ".", 1).config);
+}
+
 TEST(SettingsTest, ReadsEverySetting) {
   const Config config = LoadText("f", R"(
 gateway:

@@ -18,9 +18,6 @@
 namespace sluice {
 namespace {
 
-// Keys that are denied at the same time; more cost one question a second each.
-constexpr std::size_t kRememberedDenials = 65'536;
-
 // No password is in it.
 std::string AddressOf(const config::RedisUrl& url) {
   return url.unix_socket.empty() ? absl::StrCat(url.host, ":", url.port) : url.unix_socket;
@@ -55,26 +52,30 @@ redis::KeyOptions KeyOptionsOf(const config::RedisSettings& settings, const Hash
 
 }  // namespace
 
-RedisStores::RedisStores(net::EventLoops& loops, const config::RedisSettings& settings)
-    : loops_(loops), settings_(settings), denials_(kRememberedDenials), health_(loops.size()) {
-  if (settings.hash_key) {
+RedisStores::RedisStores(net::EventLoops& loops, const config::Config& config)
+    : loops_(loops), settings_(*config.redis), health_(loops.size()) {
+  if (config.bounds.remembered_denials > 0) denials_.emplace(config.bounds.remembered_denials);
+  if (settings_.hash_key) {
     std::array<std::uint8_t, 32> secret{};  // SipHash takes the first half
-    std::copy(settings.hash_key->begin(), settings.hash_key->end(), secret.begin());
+    std::copy(settings_.hash_key->begin(), settings_.hash_key->end(), secret.begin());
     hash_key_.emplace(HashKind::kSipHash13, secret);
   }
 }
 
-absl::StatusOr<std::unique_ptr<RedisStores>> RedisStores::Open(
-    net::EventLoops& loops, const Clock& clock, const config::RedisSettings& settings,
-    std::string_view node) {
-  auto connection = ConnectionOptions(settings, node);
+absl::StatusOr<std::unique_ptr<RedisStores>> RedisStores::Open(net::EventLoops& loops,
+                                                               const Clock& clock,
+                                                               const config::Config& config) {
+  const config::RedisSettings& settings = *config.redis;
+  auto connection = ConnectionOptions(settings, config.node_name);
   if (!connection.ok()) return connection.status();
-  std::unique_ptr<RedisStores> stores(new RedisStores(loops, settings));
+  const std::uint64_t waiting = (config.bounds.waiting_for_store + loops.size() - 1) / loops.size();
+  std::unique_ptr<RedisStores> stores(new RedisStores(loops, config));
   stores->state_.since = clock.Read().wall;
   const HashKey* hash_key = stores->hash_key_ ? &*stores->hash_key_ : nullptr;
   for (std::size_t i = 0; i < loops.size(); ++i) {
     redis::RedisStoreOptions options{.connection = *connection,
                                      .keys = KeyOptionsOf(settings, hash_key)};
+    options.max_waiting = waiting;
     options.breaker.probe_deadline = settings.deadline;
     options.on_health = [self = stores.get(), i](const redis::RedisHealth& health) {
       self->Note(i, health);

@@ -28,19 +28,19 @@ namespace sluice {
 
 class RedisStores {
  public:
-  // Before the loops are started; all arguments outlive the result. `node` is node.name, for CLIENT
-  // LIST. Errors: as TlsClientContext::Load().
+  // Before the loops are started, which outlive the result, as does the clock. `config` has
+  // store.redis. Errors: as TlsClientContext::Load().
   static absl::StatusOr<std::unique_ptr<RedisStores>> Open(net::EventLoops& loops,
                                                            const Clock& clock,
-                                                           const config::RedisSettings& settings,
-                                                           std::string_view node);
+                                                           const config::Config& config);
   ~RedisStores() { Close(Duration{0}); }
   RedisStores(const RedisStores&) = delete;
   RedisStores& operator=(const RedisStores&) = delete;
 
   [[nodiscard]] RemoteStore& of(const net::EventLoop& loop) { return *stores_[loop.index()]; }
   [[nodiscard]] Duration deadline() const { return settings_.deadline; }
-  [[nodiscard]] DenialMemory& denials() { return denials_; }
+  // Null: none is to be remembered.
+  [[nodiscard]] DenialMemory* denials() { return denials_ ? &*denials_ : nullptr; }
 
   // For at most connect_wait; false: it did not come, which is logged.
   bool WaitUntilUp();
@@ -60,7 +60,7 @@ class RedisStores {
   void WriteMetrics(std::string& out) const;  // appends
 
  private:
-  RedisStores(net::EventLoops& loops, const config::RedisSettings& settings);
+  RedisStores(net::EventLoops& loops, const config::Config& config);
   void Note(std::size_t loop, const redis::RedisHealth& health);
   void Tell(const redis::ServerReport& report);  // on the first loop
   [[nodiscard]] std::uint64_t UndosWaiting() const;
@@ -69,7 +69,7 @@ class RedisStores {
   net::EventLoops& loops_;
   const config::RedisSettings settings_;
   std::optional<HashKey> hash_key_;
-  DenialMemory denials_;
+  std::optional<DenialMemory> denials_;
   redis::ServerReport told_of_server_;                      // to the log
   std::vector<std::unique_ptr<redis::RedisStore>> stores_;  // by loop
 

@@ -186,7 +186,7 @@ absl::Status Server::Parts::OpenStore() {
   if (!store.ok()) return WithWayOut(store.status());
   store_ = *std::move(store);
   if (config_.redis) {
-    auto redis = RedisStores::Open(loops_, clock_, *config_.redis, config_.node_name);
+    auto redis = RedisStores::Open(loops_, clock_, config_);
     if (!redis.ok()) return redis.status();
     redis_ = *std::move(redis);
   }
@@ -209,7 +209,7 @@ Limiter::Parts Server::Parts::LimiterParts(const net::EventLoop& loop, ThreadMet
   if (redis_ == nullptr) return parts;
   parts.remote = &redis_->of(loop);
   parts.remote_deadline = redis_->deadline();
-  parts.denials = &redis_->denials();
+  parts.denials = redis_->denials();
   return parts;
 }
 
@@ -404,6 +404,10 @@ void Server::Parts::WarnOfChangesForTheNextStart(const config::Config& next) con
        next.bounds.connections_per_client != config_.bounds.connections_per_client},
       {"limits.outside_bytes", next.bounds.outside_bytes != config_.bounds.outside_bytes},
       {"limits.slots", next.bounds.slots != config_.bounds.slots},
+      {"limits.waiting_for_store",
+       next.bounds.waiting_for_store != config_.bounds.waiting_for_store},
+      {"limits.remembered_denials",
+       next.bounds.remembered_denials != config_.bounds.remembered_denials},
       {"threads", next.threads != config_.threads},
       {"node.name", next.node_name != config_.node_name}};
   for (const auto& [name, changed] : settings) {
