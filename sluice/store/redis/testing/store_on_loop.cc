@@ -77,7 +77,8 @@ void StoreOnLoop::SendHere(Request& request, Duration deadline) {
   const auto tell = [this, &request](const absl::Status& status) {
     const std::lock_guard lock(mutex_);
     EXPECT_FALSE(std::exchange(request.told_, true)) << "told twice";
-    request.status_ = status;
+    // One of our own: Debian's Abseil counts its references where no sanitizer sees it.
+    request.status_ = absl::Status(status.code(), status.message());
     request.waited_ = SteadyNow() - request.asked_;
     told_.notify_all();
   };
