@@ -18,6 +18,13 @@
 namespace sluice {
 namespace {
 
+// An attempt that began while nothing came through holds up the next one: with the wait between two
+// of them it must be less than the second in which we promise to count together again. Each of its
+// few round trips may take as long as a decision.
+Duration ConnectTimeout(Duration deadline) {
+  return std::max<Duration>(std::chrono::milliseconds{300}, 4 * deadline);
+}
+
 // No password is in it.
 std::string AddressOf(const config::RedisUrl& url) {
   return url.unix_socket.empty() ? absl::StrCat(url.host, ":", url.port) : url.unix_socket;
@@ -37,6 +44,7 @@ absl::StatusOr<net::RedisConnectionOptions> ConnectionOptions(const config::Redi
       .password = settings.url.password,
       .database = settings.url.database,
       .client_name = node.empty() ? "sluice" : "sluice-" + std::string(node)};
+  options.connect_timeout = ConnectTimeout(settings.deadline);
   if (settings.tls) {
     auto context = net::TlsClientContext::Load(ClientTlsOptions(*settings.tls));
     if (!context.ok()) return context.status();
