@@ -1,10 +1,15 @@
 #include "apps/orders_api/websocket_echo.h"
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
 #include <boost/beast/websocket/stream.hpp>
+#include <thread>
 #include <utility>
 
 #include "sluice/net/await.h"
@@ -15,7 +20,7 @@ namespace {
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 namespace websocket = boost::beast::websocket;
-using net::error_code;
+using boost::system::error_code;
 
 constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 20;
 
@@ -31,8 +36,10 @@ http::request<http::empty_body> CopyOf(const net::RequestHead& head) {
   return request;
 }
 
-net::Task<void> Serve(net::Socket& socket, http::request<http::empty_body> request) {
-  websocket::stream<net::Socket&> stream(socket);
+using Socket = net::tcp::socket;
+
+net::Task<void> Echo(Socket& socket, http::request<http::empty_body> request) {
+  websocket::stream<Socket&> stream(socket);
   stream.read_message_max(kMaxMessageBytes);
   auto [refused] = co_await net::Await<error_code>(
       [&](auto done) { stream.async_accept(request, std::move(done)); });
@@ -50,6 +57,48 @@ net::Task<void> Serve(net::Socket& socket, http::request<http::empty_body> reque
   }
 }
 
+// All echoes run on one thread of their own, where Asio has the sockets.
+class EchoThread {
+ public:
+  EchoThread() = default;
+  EchoThread(const EchoThread&) = delete;
+  EchoThread& operator=(const EchoThread&) = delete;
+  ~EchoThread() {
+    context_.stop();
+    thread_.join();
+  }
+
+  // Then `done` is called there. The descriptor stays its owner's, who can shut it down meanwhile.
+  template <class Done>
+  void Serve(int descriptor, http::request<http::empty_body> request, Done done) {
+    net::asio::post(context_, [this, descriptor, request = std::move(request),
+                               done = std::move(done)]() mutable {
+      net::Spawn(Run(context_, descriptor, std::move(request), std::move(done)));
+    });
+  }
+
+ private:
+  template <class Done>
+  static net::Task<void> Run(net::asio::io_context& context, int descriptor,
+                             http::request<http::empty_body> request, Done done) {
+    {
+      Socket socket(context);
+      error_code failed;
+      socket.assign(net::tcp::v4(), descriptor, failed);
+      if (!failed) {
+        co_await Echo(socket, std::move(request));
+        socket.release(failed);
+      }
+    }
+    done();
+  }
+
+  net::asio::io_context context_;
+  net::asio::executor_work_guard<net::asio::io_context::executor_type> guard_{
+      context_.get_executor()};
+  std::thread thread_{[this] { context_.run(); }};
+};
+
 }  // namespace
 
 net::Task<net::Answer> EchoWebSocket(net::Exchange& exchange) {
@@ -59,7 +108,14 @@ net::Task<net::Answer> EchoWebSocket(net::Exchange& exchange) {
     net::AppendField("Upgrade", "websocket", &answer.more_fields);
     co_return answer;
   }
-  co_await Serve(exchange.TakeOver().socket(), std::move(request));
+  static EchoThread echoes;
+  net::Http1Stream& stream = exchange.TakeOver();
+  stream.loop().BeginOutside();
+  co_await net::Await<>([&](auto done) {
+    echoes.Serve(stream.descriptor(), std::move(request),
+                 [&loop = stream.loop(), done] { loop.Post(done); });
+  });
+  stream.loop().EndOutside();
   co_return net::Answer{};
 }
 

@@ -1,26 +1,21 @@
-// Awaits an asynchronous operation of Asio from a Task.
+// Awaits something that ends by a call from a Task.
 //
-//   auto [error, size] = co_await Await<error_code, std::size_t>(
-//       [&](auto done) { socket.async_read_some(buffer, std::move(done)); });
+//   auto [come] = co_await Await<bool>([&](auto done) { timer.Start(length, std::move(done)); });
 //
-// `done` is a small function object; Asio recycles what it allocates for it. The operation must
-// call it exactly once, on the loop's thread, and never from inside the initiating call. All of
-// Asio's operations keep to that.
+// `done` is a small function object. Whoever is given it must call it exactly once, on the loop's
+// thread, and never from inside the initiating call.
 #pragma once
 
-#include <boost/system/error_code.hpp>
 #include <coroutine>
 #include <tuple>
 #include <utility>
 
 namespace sluice::net {
 
-using boost::system::error_code;
-
 template <class Start, class... Results>
-class AsioAwaiter {
+class CallAwaiter {
  public:
-  explicit AsioAwaiter(Start start) : start_(std::move(start)) {}
+  explicit CallAwaiter(Start start) : start_(std::move(start)) {}
 
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> waiter) {
@@ -31,7 +26,7 @@ class AsioAwaiter {
 
  private:
   struct Done {
-    AsioAwaiter* self;
+    CallAwaiter* self;
     void operator()(Results... results) const {
       self->results_ = {std::move(results)...};
       self->waiter_.resume();
@@ -45,7 +40,7 @@ class AsioAwaiter {
 
 template <class... Results, class Start>
 [[nodiscard]] auto Await(Start start) {
-  return AsioAwaiter<Start, Results...>(std::move(start));
+  return CallAwaiter<Start, Results...>(std::move(start));
 }
 
 }  // namespace sluice::net

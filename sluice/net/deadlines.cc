@@ -31,7 +31,7 @@ void Deadlines::Link(Deadline& deadline, std::uint64_t tick) {
   ++linked_;
   if (!running_ && !stopped_) {
     running_ = true;
-    timer_.expires_after(kTick);
+    next_ = std::chrono::steady_clock::now() + kTick;
     RunTimer();
   }
 }
@@ -58,28 +58,26 @@ void Deadlines::Tick() {
 
 void Deadlines::Stop() {
   stopped_ = true;
-  timer_.cancel();
+  timer_.Cancel();
 }
 
 void Deadlines::RunTimer() {
-  timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error && !stopped_) OnTimer();
+  timer_.Start(next_, [this](bool come) {
+    if (come && !stopped_) OnTimer();
   });
 }
 
 void Deadlines::OnTimer() {
   // A loop that was held up turns the wheel by all the ticks it missed.
   const auto now = std::chrono::steady_clock::now();
-  auto next = timer_.expiry();
-  while (next <= now) {
+  while (next_ <= now) {
     Tick();
-    next += std::chrono::duration_cast<std::chrono::steady_clock::duration>(kTick);
+    next_ += std::chrono::duration_cast<Timer::Instant::duration>(kTick);
   }
   if (linked_ == 0) {
     running_ = false;
     return;
   }
-  timer_.expires_at(next);
   RunTimer();
 }
 

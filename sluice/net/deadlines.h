@@ -14,21 +14,14 @@
 #pragma once
 
 #include <array>
-#include <boost/asio/basic_waitable_timer.hpp>
-#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 
 #include "sluice/base/time.h"
+#include "sluice/net/timer.h"
 
 namespace sluice::net {
-
-namespace asio = boost::asio;
-
-using Executor = asio::io_context::executor_type;
-using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
-                                         asio::wait_traits<std::chrono::steady_clock>, Executor>;
 
 class Deadlines;
 
@@ -76,7 +69,7 @@ class Deadlines {
  public:
   static constexpr Duration kTick = std::chrono::milliseconds(50);
 
-  explicit Deadlines(asio::io_context& context) : timer_(context) {}
+  explicit Deadlines(Timers& timers) : timer_(timers) {}
   Deadlines(const Deadlines&) = delete;
   Deadlines& operator=(const Deadlines&) = delete;
   ~Deadlines();
@@ -100,6 +93,7 @@ class Deadlines {
   std::size_t linked_ = 0;
   bool running_ = false;
   bool stopped_ = false;
+  Timer::Instant next_;  // tick
   Timer timer_;
 };
 

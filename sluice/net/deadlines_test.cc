@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The wheel is turned by hand: its timer belongs to a context that never runs.
+// The wheel is turned by hand: its timer belongs to a loop that never runs.
 class DeadlinesTest : public ::testing::Test {
  protected:
   class Probe final : public Deadline {
@@ -38,8 +38,9 @@ class DeadlinesTest : public ::testing::Test {
     }
   }
 
-  asio::io_context context_;
-  Deadlines deadlines_{context_};
+  ReadySet ready_;
+  Timers timers_{ready_};
+  Deadlines deadlines_{timers_};
   int ticks_ = 0;
 };
 

@@ -1,55 +1,98 @@
-// One thread per core, each with an io_context of its own. What belongs to a loop is touched by its
-// thread alone; the others Post() to it.
+// One thread per core, each with a loop of its own. What belongs to a loop is touched by its thread
+// alone; the others Post() to it.
 //
-//   EventLoops loops(2);           loop 0: io_context, deadlines, hangups   <- thread 0
-//   loops.Start();                 loop 1: io_context, deadlines, hangups   <- thread 1
+//   EventLoops loops(2);           loop 0: ready set, timers, deadlines   <- thread 0
+//   loops.Start();                 loop 1: ready set, timers, deadlines   <- thread 1
 //   ...
 //   loops.Stop();                  // servers were drained before
 //
-// Since no socket is ever touched by two threads, the reactor's locks per descriptor are switched
-// off; only the queue of posted work is locked.
+// A turn of a loop is one epoll_wait (ready_set.h), and then what was posted. Why no library's
+// loop: docs/design/0021.
 #pragma once
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
+#include <atomic>
 #include <cstddef>
 #include <memory>
-#include <optional>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "sluice/base/time.h"
 #include "sluice/net/deadlines.h"
-#include "sluice/net/hangup_watch.h"
+#include "sluice/net/ready_set.h"
 #include "sluice/net/task.h"
+#include "sluice/net/timer.h"
 
 namespace sluice::net {
 
 class EventLoop {
  public:
   explicit EventLoop(std::size_t index);
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+  ~EventLoop();
 
   [[nodiscard]] std::size_t index() const { return index_; }
-  [[nodiscard]] asio::io_context& context() { return context_; }
+  [[nodiscard]] ReadySet& ready() { return ready_; }
+  [[nodiscard]] Timers& timers() { return timers_; }
   [[nodiscard]] Deadlines& deadlines() { return deadlines_; }
-  [[nodiscard]] HangupWatch& hangups() { return hangups_; }
 
-  // Runs `work` on the loop's thread, later. From any thread.
-  template <class Work>
-  void Post(Work work) {
-    asio::post(context_, std::move(work));
-  }
+  // Runs `work` on the loop's thread, later, in order. From any thread.
+  void Post(absl::AnyInvocable<void()> work);
 
   // Suspends for `length`, to the precision of the machine's timers.
   Task<void> Sleep(Duration length);
 
+  // The loop has work until somebody, elsewhere, has posted it: one call each.
+  void BeginOutside() { ++outside_; }
+  void EndOutside() { --outside_; }
+
+  // Runs until Finish() was called, once, and there is no work: nobody waits for a socket or a
+  // timer, and nothing was posted.
+  void Run();
+  // From any thread.
+  void Finish();
+
+  // For whoever runs a loop by hand. Waits for something to do and does it. False: there is no
+  // work.
+  bool RunOnce();
+  // Does what can be done without waiting.
+  void Poll();
+
  private:
+  // The other threads' word that there is work.
+  class Bell final : public ReadySet::Member {
+   public:
+    explicit Bell(ReadySet& set);
+    Bell(const Bell&) = delete;
+    Bell& operator=(const Bell&) = delete;
+    ~Bell();
+    void Ring() const;
+    void OnReady(std::uint32_t /*events*/) override {}
+
+   private:
+    const int descriptor_;
+  };
+
+  [[nodiscard]] bool HasWork() const;
+  bool Turn(bool may_wait);
+  bool RunPosted();
+
   const std::size_t index_;
-  asio::io_context context_;
+  ReadySet ready_;
+  Bell bell_;
+  Timers timers_;
   Deadlines deadlines_;
-  HangupWatch hangups_;
+  std::size_t outside_ = 0;
+  std::atomic<bool> finishing_ = false;
+
+  std::atomic<bool> has_posted_ = false;  // since the loop last looked
+  std::mutex mutex_;                      // guards what follows
+  std::vector<absl::AnyInvocable<void()>> posted_;
+
+  std::vector<absl::AnyInvocable<void()>> running_;  // the loop's thread's; empty between turns
 };
 
 class EventLoops {
@@ -83,7 +126,6 @@ class EventLoops {
   void Wait(EventLoop& loop, void (*call)(const void*), const void* work);
 
   std::vector<std::unique_ptr<EventLoop>> loops_;
-  std::vector<asio::executor_work_guard<Executor>> guards_;
   std::vector<std::thread> threads_;
 };
 

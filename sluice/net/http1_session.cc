@@ -6,10 +6,7 @@ namespace sluice::net {
 
 Http1Session::Http1Session(EventLoop& loop, Socket socket, const Http1Limits& limits,
                            std::shared_ptr<const TlsServerContext> tls)
-    : limits_(&limits), tls_(std::move(tls)), stream_(loop, std::move(socket)) {
-  error_code ignored;
-  peer_ = stream_.socket().remote_endpoint(ignored);
-}
+    : limits_(&limits), tls_(std::move(tls)), stream_(loop, std::move(socket)) {}
 
 Task<void> Http1Session::Run() {
   bool again = true;

@@ -75,7 +75,7 @@ class Http1Session : public Session {
   [[nodiscard]] const Http1Limits& limits() const { return *limits_; }
   // From here on; they outlive the session, or the next call.
   void UseLimits(const Http1Limits& limits) { limits_ = &limits; }
-  [[nodiscard]] const tcp::endpoint& peer() const { return peer_; }
+  [[nodiscard]] const tcp::endpoint& peer() const { return stream_.peer(); }
   [[nodiscard]] bool draining() const { return draining_; }
   // Whether each answer from now on is the last of its connection, and says so.
   [[nodiscard]] virtual bool LastAnswer() const { return draining_; }
@@ -93,7 +93,6 @@ class Http1Session : public Session {
   const Http1Limits* limits_;
   std::shared_ptr<const TlsServerContext> tls_;  // until the handshake is done
   Http1Stream stream_;
-  tcp::endpoint peer_;
   Spare<AtHand> at_hand_;  // from the end of a head to the wait for the next
   bool to_head_ = false;
   bool idle_ = true;

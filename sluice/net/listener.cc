@@ -1,104 +1,178 @@
 #include "sluice/net/listener.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <boost/asio/ip/v6_only.hpp>
+#include <cerrno>
 #include <chrono>
+#include <coroutine>
+#include <cstring>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "sluice/base/log.h"
 
 namespace sluice::net {
-namespace {
 
-using Acceptor = asio::basic_socket_acceptor<tcp, Executor>;
+// The kernel tells of the queue each turn as long as somebody is in it, so that one accept a turn
+// is enough and none is in vain. While nobody waits here it is asked not to.
+class Listener::Queue final : private ReadySet::Member {
+ public:
+  Queue(ReadySet& set, Socket socket) : set_(set), socket_(std::move(socket)) {}
+
+  [[nodiscard]] const Socket& socket() const { return socket_; }
+
+  // Spurious wakes happen.
+  struct Turn final : Waiter {
+    explicit Turn(Queue& of) : queue(of) {}
+    bool await_ready() const { return !queue.socket_.open(); }
+    void await_suspend(std::coroutine_handle<> handle) {
+      waiting = handle;
+      queue.Wait(*this);
+    }
+    void await_resume() const {}
+    void OnWake(Wake /*why*/) override { waiting.resume(); }
+
+    Queue& queue;
+    std::coroutine_handle<> waiting;
+  };
+
+  void Close() {
+    socket_.Close();
+    set_.WakeAll(line_, Wake::kCancelled);
+  }
+
+ private:
+  void Wait(Waiter& waiter) {
+    set_.Stand(waiter, line_);
+    if (std::exchange(told_, true)) return;
+    if (std::exchange(added_, true)) return set_.Change(socket_.descriptor(), EPOLLIN, *this);
+    // Without a place in the set there is only trying.
+    if (!set_.Add(socket_.descriptor(), EPOLLIN, *this)) set_.Soon(waiter);
+  }
+
+  void OnReady(std::uint32_t /*events*/) override {
+    if (line_.empty()) {
+      told_ = false;
+      return set_.Change(socket_.descriptor(), 0, *this);
+    }
+    set_.WakeAll(line_, Wake::kReady);
+  }
+
+  ReadySet& set_;
+  Socket socket_;
+  Line line_;
+  bool added_ = false;
+  bool told_ = false;  // of those who come
+};
+
+namespace {
 
 constexpr int kBacklog = 4096;  // the kernel lowers it to net.core.somaxconn
 constexpr auto kPauseWithoutDescriptors = std::chrono::milliseconds(100);
 
-absl::Status ListenError(const tcp::endpoint& endpoint, const error_code& error) {
+std::string TextOf(int error) { return std::strerror(error); }
+
+absl::Status ListenError(const tcp::endpoint& endpoint, int error) {
   const std::string text = absl::StrCat("cannot listen on ", ToString(endpoint), ": ");
-  if (error == asio::error::address_in_use) {
+  if (error == EADDRINUSE) {
     return absl::AlreadyExistsError(absl::StrCat(text, "the port is in use"));
   }
-  if (error == asio::error::access_denied) {
-    return absl::PermissionDeniedError(absl::StrCat(text, error.message()));
-  }
-  return absl::UnavailableError(absl::StrCat(text, error.message()));
+  if (error == EACCES) return absl::PermissionDeniedError(absl::StrCat(text, TextOf(error)));
+  return absl::UnavailableError(absl::StrCat(text, TextOf(error)));
 }
 
-absl::StatusOr<Acceptor> Bind(EventLoop& loop, const tcp::endpoint& endpoint, bool shared) {
-  Acceptor acceptor(loop.context());
-  error_code error;
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
-  if (const int on = 1; !error && shared) {
-    ::setsockopt(acceptor.native_handle(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+bool SetOption(const Socket& socket, int level, int option, int value) {
+  return ::setsockopt(socket.descriptor(), level, option, &value, sizeof(value)) == 0;
+}
+
+// Not listening yet. What is accepted has the listening socket's TCP_NODELAY.
+absl::StatusOr<Socket> Bind(const tcp::endpoint& endpoint, bool shared) {
+  const int family = endpoint.protocol().family();
+  Socket socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), {});
+  bool good = socket.open() && SetOption(socket, SOL_SOCKET, SO_REUSEADDR, 1) &&
+              SetOption(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  if (good && shared) good = SetOption(socket, SOL_SOCKET, SO_REUSEPORT, 1);
+  if (good && family == AF_INET6) {
+    const bool only = endpoint.address() != asio::ip::address_v6::any();
+    good = SetOption(socket, IPPROTO_IPV6, IPV6_V6ONLY, only ? 1 : 0);
   }
-  if (!error && endpoint.protocol() == tcp::v6()) {
-    acceptor.set_option(asio::ip::v6_only(endpoint.address() != asio::ip::address_v6::any()),
-                        error);
-  }
-  if (!error) acceptor.bind(endpoint, error);
-  if (error) return ListenError(endpoint, error);
-  return acceptor;
+  good = good &&
+         ::bind(socket.descriptor(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
+  if (!good) return ListenError(endpoint, errno);
+  return socket;
 }
 
 // SO_REUSEADDR lets two sockets bind as long as none listens, so the trial listens, too.
-absl::Status CheckThatPortIsFree(EventLoop& loop, const tcp::endpoint& endpoint) {
-  absl::StatusOr<Acceptor> trial = Bind(loop, endpoint, /*shared=*/false);
+absl::Status CheckThatPortIsFree(const tcp::endpoint& endpoint) {
+  absl::StatusOr<Socket> trial = Bind(endpoint, /*shared=*/false);
   if (!trial.ok()) return trial.status();
-  error_code error;
-  trial->listen(1, error);
-  return error ? ListenError(endpoint, error) : absl::OkStatus();
+  if (::listen(trial->descriptor(), 1) != 0) return ListenError(endpoint, errno);
+  return absl::OkStatus();
 }
 
-bool PassesByItself(const error_code& error) {
-  return error == asio::error::connection_aborted || error == asio::error::interrupted ||
-         error == boost::system::errc::protocol_error;
+bool PassesByItself(int error) {
+  return error == ECONNABORTED || error == EINTR || error == EPROTO;
+}
+
+// Nobody is in the queue any more.
+bool IsEmpty(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+
+Socket TakeFrom(const Socket& queue) {
+  tcp::endpoint peer;
+  auto size = static_cast<socklen_t>(peer.capacity());
+  const int descriptor =
+      ::accept4(queue.descriptor(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  return {descriptor, peer};
 }
 
 }  // namespace
 
+Listener::Listener(EventLoop& loop, Socket listening, const tcp::endpoint& endpoint)
+    : loop_(&loop),
+      queue_(std::make_unique<Queue>(loop.ready(), std::move(listening))),
+      endpoint_(endpoint) {}
+
+Listener::Listener(Listener&& other) noexcept = default;
+Listener::~Listener() = default;
+
 Task<std::optional<Socket>> Listener::Accept() {
   bool told = false;
-  while (acceptor_.is_open()) {
-    Socket socket(loop_->context());
-    auto [error] = co_await Await<error_code>(
-        [&](auto done) { acceptor_.async_accept(socket, std::move(done)); });
-    if (!error) co_return socket;
-    if (!acceptor_.is_open() || PassesByItself(error)) continue;
+  while (true) {
+    co_await Queue::Turn(*queue_);
+    if (!queue_->socket().open()) co_return std::nullopt;
+    Socket socket = TakeFrom(queue_->socket());
+    if (socket.open()) co_return socket;
+    const int error = errno;
+    if (IsEmpty(error) || PassesByItself(error)) continue;
     if (!std::exchange(told, true)) {
-      log::Error("cannot accept connections for now", {{"why", error.message()}});
+      log::Error("cannot accept connections for now", {{"why", TextOf(error)}});
     }
     co_await loop_->Sleep(kPauseWithoutDescriptors);
   }
-  co_return std::nullopt;
 }
 
-void Listener::Close() {
-  error_code ignored;
-  acceptor_.close(ignored);
-}
+void Listener::Close() { queue_->Close(); }
 
 absl::StatusOr<std::vector<Listener>> Listen(EventLoops& loops, const HostPort& where) {
   absl::StatusOr<std::vector<tcp::endpoint>> endpoints = Resolve(where);
   if (!endpoints.ok()) return endpoints.status();
   tcp::endpoint endpoint = endpoints->front();
   if (endpoint.port() != 0) {
-    if (absl::Status status = CheckThatPortIsFree(loops[0], endpoint); !status.ok()) return status;
+    if (absl::Status status = CheckThatPortIsFree(endpoint); !status.ok()) return status;
   }
   std::vector<Listener> listeners;
   for (std::size_t i = 0; i < loops.size(); ++i) {
-    absl::StatusOr<Acceptor> acceptor = Bind(loops[i], endpoint, /*shared=*/true);
-    if (!acceptor.ok()) return acceptor.status();
-    error_code error;
-    acceptor->listen(kBacklog, error);
-    if (error) return ListenError(endpoint, error);
-    endpoint = acceptor->local_endpoint(error);  // port 0 has become a real one
-    listeners.emplace_back(loops[i], *std::move(acceptor));
-    listeners.back().endpoint_ = endpoint;
+    absl::StatusOr<Socket> socket = Bind(endpoint, /*shared=*/true);
+    if (!socket.ok()) return socket.status();
+    if (::listen(socket->descriptor(), kBacklog) != 0) return ListenError(endpoint, errno);
+    // Port 0 has become a real one.
+    auto size = static_cast<socklen_t>(endpoint.capacity());
+    ::getsockname(socket->descriptor(), endpoint.data(), &size);
+    listeners.emplace_back(loops[i], *std::move(socket), endpoint);
   }
   return listeners;
 }

@@ -7,37 +7,42 @@
 // Errors: kAlreadyExists for a port that is in use, kPermissionDenied, kUnavailable for others.
 #pragma once
 
-#include <boost/asio/basic_socket_acceptor.hpp>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "sluice/net/address.h"
 #include "sluice/net/event_loops.h"
-#include "sluice/net/stream.h"
+#include "sluice/net/socket.h"
+#include "sluice/net/task.h"
 
 namespace sluice::net {
 
 class Listener {
  public:
-  Listener(EventLoop& loop, asio::basic_socket_acceptor<tcp, Executor> acceptor)
-      : loop_(&loop), acceptor_(std::move(acceptor)) {}
+  // `listening`: a socket that listens on `endpoint`.
+  Listener(EventLoop& loop, Socket listening, const tcp::endpoint& endpoint);
+  Listener(Listener&& other) noexcept;
+  Listener& operator=(Listener&&) = delete;
+  ~Listener();
 
   [[nodiscard]] EventLoop& loop() { return *loop_; }
   [[nodiscard]] const tcp::endpoint& endpoint() const { return endpoint_; }  // with the real port
 
-  // The next connection; nothing once Close() was called. Rides out what passes by itself: clients
-  // that gave up in the queue at once, a lack of descriptors or memory after a short pause.
+  // The next connection, with TCP_NODELAY: heads and bodies leave together anyway. Nothing once
+  // Close() was called. Rides out what passes by itself: clients that gave up in the queue at once,
+  // a lack of descriptors or memory after a short pause. One call at a time.
   Task<std::optional<Socket>> Accept();
 
   // From the loop's thread.
   void Close();
 
  private:
-  friend absl::StatusOr<std::vector<Listener>> Listen(EventLoops& loops, const HostPort& where);
+  class Queue;
 
   EventLoop* loop_;
-  asio::basic_socket_acceptor<tcp, Executor> acceptor_;
+  std::unique_ptr<Queue> queue_;
   tcp::endpoint endpoint_;
 };
 

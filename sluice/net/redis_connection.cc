@@ -100,8 +100,8 @@ RedisConnection::Core::Core(EventLoop& loop, RedisConnectionOptions options)
       full_(absl::ResourceExhaustedError(absl::StrCat(name_, ": too many commands wait"))),
       queue_(options_.max_waiting, options_.max_unsent_bytes),
       backoff_(options_.min_backoff),
-      retry_(loop.context()),
-      timer_(loop.context()),
+      retry_(loop.timers()),
+      timer_(loop.timers()),
       silence_(*this, loop.deadlines()) {}
 
 void RedisConnection::Core::Begin() {
@@ -114,8 +114,8 @@ void RedisConnection::Core::Close() {
   closed_ = true;
   if (link_) link_->Close();
   link_.reset();
-  retry_.cancel();
-  timer_.cancel();
+  retry_.Cancel();
+  timer_.Cancel();
   silence_.Clear();
   queue_.FailAll(
       absl::CancelledError(absl::StrCat(name_, ": the connection is not needed any more")));
@@ -186,9 +186,8 @@ void RedisConnection::Core::Lose(const absl::Status& why) {
 void RedisConnection::Core::WaitForNext() {
   const Duration drawn = options_.jitter ? options_.jitter(backoff_) : DrawEvenly(backoff_);
   backoff_ = std::min(backoff_ * 2, options_.max_backoff);
-  retry_.expires_after(drawn);
-  retry_.async_wait([self = shared_from_this()](const error_code& error) {
-    if (error || self->closed_) return;
+  retry_.Start(drawn, [self = shared_from_this()](bool come) {
+    if (!come || self->closed_) return;
     self->Enter(RedisState::kConnecting);
     if (!self->closed_) self->Connect();
   });
@@ -254,9 +253,8 @@ void RedisConnection::Core::OnSilence() {
 
 void RedisConnection::Core::WakeAt(Time deadline) {
   wakes_at_ = deadline;
-  timer_.expires_at(InstantOf(deadline));
-  timer_.async_wait([self = shared_from_this()](const error_code& error) {
-    if (!error && !self->closed_) self->OnTimer();
+  timer_.Start(InstantOf(deadline), [self = shared_from_this()](bool come) {
+    if (come && !self->closed_) self->OnTimer();
   });
 }
 

@@ -62,8 +62,7 @@ enum class RedisState : std::uint8_t {
 
 struct RedisConnectionOptions {
   // A name is looked up anew for each attempt, by a thread of its own; all that it stands for is
-  // tried in order. A look-up that hangs outlasts connect_timeout, and holds up the end of the
-  // loop.
+  // tried in order. The thread of a look-up that hangs is left behind.
   HostPort address;
   std::string unix_socket;                      // not empty: a path, in place of the address
   std::shared_ptr<const TlsClientContext> tls;  // null: no TLS

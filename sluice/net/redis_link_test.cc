@@ -13,7 +13,7 @@ namespace {
 
 absl::Status Connected(RedisLink& link, std::vector<tcp::endpoint> endpoints, EventLoop& loop) {
   Task<absl::Status> connecting = link.ConnectTo(std::move(endpoints));
-  while (!connecting.done()) loop.context().run_one();
+  while (!connecting.done()) loop.RunOnce();
   return connecting.await_resume();
 }
 

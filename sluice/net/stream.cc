@@ -1,5 +1,7 @@
 #include "sluice/net/stream.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -77,40 +79,85 @@ class Parts {
   std::size_t at_ = 0;
 };
 
-bool SocketReadable(int descriptor) {
-  char byte = 0;
-  const ssize_t got = ::recv(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+Side SideOf(TlsSession::Step step) {
+  return step == TlsSession::Step::kWantWrite ? Side::kWrite : Side::kRead;
 }
 
 bool Waits(TlsSession::Step step) {
   return step == TlsSession::Step::kWantRead || step == TlsSession::Step::kWantWrite;
 }
 
-Socket::wait_type WaitOf(TlsSession::Step step) {
-  return step == TlsSession::Step::kWantWrite ? Socket::wait_write : Socket::wait_read;
-}
-
 }  // namespace
 
+class Stream::SideAwaiter final : private Waiter {
+ public:
+  SideAwaiter(Stream& stream, Side side) : stream_(stream), side_(side) {}
+
+  bool await_ready() const { return stream_.aborted_; }
+  void await_suspend(std::coroutine_handle<> waiting) {
+    waiting_ = waiting;
+    cancelled_ = stream_.waits_cancelled_;
+    if (side_ == Side::kRead && stream_.readiness_.readable()) {
+      return stream_.loop_.ready().Soon(*this);
+    }
+    stream_.readiness_.Wait(side_, *this);
+  }
+  Wake await_resume() const { return why_; }
+
+ private:
+  void OnWake(Wake why) override {
+    // Who was due already is in no line that could be cancelled.
+    why_ = stream_.waits_cancelled_ == cancelled_ ? why : Wake::kCancelled;
+    waiting_.resume();
+  }
+
+  Stream& stream_;
+  const Side side_;
+  Wake why_ = Wake::kCancelled;
+  unsigned cancelled_ = 0;  // waits of the stream when this one began
+  std::coroutine_handle<> waiting_;
+};
+
 Stream::Stream(EventLoop& loop, Socket socket)
-    : Deadline(loop.deadlines()), loop_(loop), socket_(std::move(socket)) {
-  error_code ignored;
-  if (socket_.is_open()) socket_.set_option(tcp::no_delay(true), ignored);
+    : Deadline(loop.deadlines()),
+      loop_(loop),
+      socket_(std::move(socket)),
+      readiness_(loop.ready()) {
+  if (socket_.open()) Watch(/*to_write=*/false);
 }
 
 Stream::~Stream() {
   if (tls_ && !aborted_) static_cast<void>(tls_->End());
 }
 
+// What the kernel does not let be watched is of no use.
+void Stream::Watch(bool to_write) {
+  if (!readiness_.Watch(descriptor(), to_write)) Abort();
+}
+
 Task<bool> Stream::Connect(tcp::endpoint endpoint) {
-  error_code error;
-  socket_.open(endpoint.protocol(), error);
-  if (error) co_return false;
-  socket_.set_option(tcp::no_delay(true), error);
-  std::tie(error) = co_await Await<error_code>(
-      [&](auto done) { socket_.async_connect(endpoint, std::move(done)); });
-  co_return !error && !timed_out_;
+  const int error = co_await TryConnect(endpoint);
+  co_return error == 0;
+}
+
+Task<int> Stream::TryConnect(tcp::endpoint endpoint) {
+  const int family = endpoint.protocol().family();
+  socket_ = Socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), endpoint);
+  if (!socket_.open()) co_return errno;
+  const int on = 1;
+  ::setsockopt(descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  const int failed =
+      ::connect(descriptor(), endpoint.data(), static_cast<socklen_t>(endpoint.size()));
+  if (failed != 0 && errno != EINPROGRESS) co_return errno;
+  Watch(/*to_write=*/true);
+  if (failed == 0) co_return aborted_ ? ECANCELED : 0;
+  const Wake why = co_await SideAwaiter(*this, Side::kWrite);
+  if (timed_out_) co_return ETIMEDOUT;
+  if (why != Wake::kReady || aborted_) co_return ECANCELED;
+  int error = 0;
+  socklen_t size = sizeof(error);
+  ::getsockopt(descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
+  co_return error;
 }
 
 Task<bool> Stream::Write(std::string_view first, std::string_view second, std::string_view third) {
@@ -123,12 +170,11 @@ Task<bool> Stream::WritePlain(std::string_view first, std::string_view second,
                               std::string_view third) {
   Parts parts(first, second, third);
   while (!parts.empty()) {
-    const int error = parts.SendSome(socket_.native_handle());
+    const int error = parts.SendSome(descriptor());
     if (error == 0 || error == EINTR) continue;
     if (error != EAGAIN && error != EWOULDBLOCK) co_return false;
-    auto [failed] = co_await Await<error_code>(
-        [&](auto done) { socket_.async_wait(Socket::wait_write, std::move(done)); });
-    if (failed || timed_out_) co_return false;
+    const Wake why = co_await SideAwaiter(*this, Side::kWrite);
+    if (why != Wake::kReady || timed_out_) co_return false;
   }
   co_return true;
 }
@@ -136,25 +182,29 @@ Task<bool> Stream::WritePlain(std::string_view first, std::string_view second,
 bool Stream::Readable() {
   if (tls_) [[unlikely]]
     return ReadableTls();
-  return SocketReadable(socket_.native_handle());
+  return Peek();
 }
 
-Task<bool> Stream::WaitFor(Socket::wait_type what) {
-  const unsigned cancelled = waits_cancelled_;
-  auto [failed] =
-      co_await Await<error_code>([&](auto done) { socket_.async_wait(what, std::move(done)); });
-  if (timed_out_ || aborted_ || waits_cancelled_ != cancelled) co_return false;
-  // ReadableTls() woke the reader, and everybody else with it.
-  co_return !failed || failed == asio::error::operation_aborted;
+bool Stream::Peek() {
+  char byte = 0;
+  const ssize_t got = ::recv(descriptor(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+  readiness_.NoteReadable();
+  return true;
+}
+
+Task<bool> Stream::WaitFor(Side side) {
+  const Wake why = co_await SideAwaiter(*this, side);
+  co_return why == Wake::kReady && !timed_out_ && !aborted_;
 }
 
 Task<absl::Status> Stream::AcceptTls(const TlsServerContext& context) {
-  tls_ = std::make_unique<TlsSession>(context, socket_.native_handle());
+  tls_ = std::make_unique<TlsSession>(context, descriptor(), readiness_);
   return Handshake();
 }
 
 Task<absl::Status> Stream::ConnectTls(std::shared_ptr<TlsPeer> peer) {
-  tls_ = std::make_unique<TlsSession>(std::move(peer), socket_.native_handle());
+  tls_ = std::make_unique<TlsSession>(std::move(peer), descriptor(), readiness_);
   return Handshake();
 }
 
@@ -162,7 +212,7 @@ Task<absl::Status> Stream::Handshake() {
   TlsSession::Step step = tls_->Handshake();
   bool there = true;
   while (there && Waits(step)) {
-    there = co_await WaitFor(WaitOf(step));
+    there = co_await WaitFor(SideOf(step));
     if (there) step = tls_->Handshake();
   }
   if (step == TlsSession::Step::kDone) co_return absl::OkStatus();
@@ -195,7 +245,7 @@ Task<bool> Stream::WriteTls(std::string_view first, std::string_view second,
       continue;
     }
     if (!Waits(moved.step)) co_return false;
-    const bool again = co_await WaitFor(WaitOf(moved.step));
+    const bool again = co_await WaitFor(SideOf(moved.step));
     if (again) continue;
     tls_->Spoil();
     co_return false;
@@ -203,75 +253,93 @@ Task<bool> Stream::WriteTls(std::string_view first, std::string_view second,
   co_return true;
 }
 
+bool Stream::MayRead() const {
+  if (readiness_.readable()) return true;
+  return tls_ && tls_->pending();
+}
+
 bool Stream::ReadableTls() {
-  const bool maybe = tls_->pending() || SocketReadable(socket_.native_handle());
+  const bool maybe = tls_->pending() || Peek();
   if (!tls_->established()) return maybe || tls_->begun();
   if (!maybe) return false;
   // Half a record may become a request: who drains waits for it.
   if (!tls_->Peek()) return tls_->pending();
   // OpenSSL has the bytes now: the socket will not wake who waits for them.
-  error_code ignored;
-  if (reading_) socket_.cancel(ignored);
+  readiness_.WakeReaders();
   return true;
 }
 
-bool Stream::ReadAwaiter::ReadyTls() {
-  const TlsSession& tls = *stream_.tls_;
-  return (tls.pending() || !tls.drained()) && TryTls();
+bool Stream::ReadAwaiter::TryPlain() {
+  ssize_t got = 0;
+  do {
+    got = ::recv(stream_.descriptor(), room_.data(), room_.size(), MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got > 0) {
+    size_ = static_cast<std::size_t>(got);
+    if (size_ < room_.size()) stream_.readiness_.NoteShortRead();
+    return true;
+  }
+  if (got == 0) {
+    stream_.ended_ = true;
+    return true;
+  }
+  if (errno != EAGAIN && errno != EWOULDBLOCK) return true;
+  stream_.readiness_.NoteEmpty();
+  return false;
 }
 
-// True: there are bytes, or it is over.
 bool Stream::ReadAwaiter::TryTls() {
-  if (stream_.aborted_) return true;
   const TlsSession::Moved moved = stream_.tls_->Read(room_);
   size_ = moved.size;
-  wait_ = WaitOf(moved.step);
+  side_ = SideOf(moved.step);
   if (moved.step == TlsSession::Step::kEnded) stream_.ended_ = true;
   return !Waits(moved.step);
 }
 
-void Stream::ReadAwaiter::WaitTls() {
-  stream_.reading_ = true;
-  stream_.socket_.async_wait(wait_, Tried{this});
+void Stream::ReadAwaiter::Wait() {
+  if (side_ == Side::kRead && stream_.readiness_.readable()) {
+    return stream_.loop_.ready().Soon(*this);
+  }
+  stream_.readiness_.Wait(side_, *this);
 }
 
-// Who was told to stop waiting still gets what has come in.
-void Stream::ReadAwaiter::OnTls(const error_code& error) {
-  stream_.reading_ = false;
-  const bool over = TryTls();
-  if (!over && !error) return WaitTls();
-  waiter_.resume();
+// Who was told to stop waiting still gets what has come in. He may have been due already, and in no
+// line that could be cancelled.
+void Stream::ReadAwaiter::OnWake(Wake /*why*/) {
+  if (!stream_.aborted_) {
+    const bool cancelled = stream_.waits_cancelled_ != cancelled_;
+    if (cancelled) stream_.readiness_.NoteReadable();
+    const bool over = Try();
+    if (!over && !cancelled) return Wait();
+  }
+  reader_.resume();
 }
 
 void Stream::Abort() {
-  error_code ignored;
   aborted_ = true;
-  // The shutdown lasts: what is tried from now on fails, too. A pending connect needs the cancel.
-  socket_.shutdown(Socket::shutdown_both, ignored);
-  socket_.cancel(ignored);
+  // The shutdown lasts: what is tried from now on fails, too.
+  ::shutdown(descriptor(), SHUT_RDWR);
+  CancelWait();
 }
 
 void Stream::CancelWait() {
-  error_code ignored;
   ++waits_cancelled_;
-  socket_.cancel(ignored);
+  readiness_.CancelWaits();
 }
 
 Task<void> Stream::EndWriting() {
   while (tls_) {
     const TlsSession::Step step = tls_->End();
     if (!Waits(step)) break;
-    const bool again = co_await WaitFor(WaitOf(step));
+    const bool again = co_await WaitFor(SideOf(step));
     if (!again) break;
   }
-  error_code ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);
+  ::shutdown(descriptor(), SHUT_WR);
 }
 
 void Stream::BreakOff() {
   if (tls_) tls_->Spoil();
-  error_code ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);
+  ::shutdown(descriptor(), SHUT_WR);
 }
 
 void Stream::OnDeadline() {

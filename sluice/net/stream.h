@@ -5,24 +5,27 @@
 // reads and writes. Up to three small parts of a Write() leave as one record. A connection that
 // does not speak TLS pays a branch for it.
 //
+// Reads ask the kernel only where the loop has heard that there is something (readiness.h). A
+// stream that always has more lets the others have their turn every few reads.
+//
 // When the deadline passes, or Abort() is called, whatever waits ends as if the peer had gone, and
 // so does everything after it; timed_out() tells which it was.
 #pragma once
 
-#include <boost/asio/basic_stream_socket.hpp>
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "sluice/base/time.h"
 #include "sluice/net/address.h"
-#include "sluice/net/await.h"
 #include "sluice/net/event_loops.h"
 #include "sluice/net/read_buffer.h"
+#include "sluice/net/readiness.h"
+#include "sluice/net/socket.h"
 #include "sluice/net/task.h"
 #include "sluice/net/tls_context.h"
 #include "sluice/net/tls_peer.h"
@@ -33,25 +36,28 @@ namespace internal {
 class TlsSession;
 }
 
-using Socket = asio::basic_stream_socket<tcp, Executor>;
-
 class Stream : public Deadline {
  public:
-  // Takes over a connected socket, or one that Connect() will connect. Sets TCP_NODELAY: heads and
-  // bodies leave together anyway.
+  // Takes over a connected socket; with none, Connect() makes one.
   Stream(EventLoop& loop, Socket socket);
   // Over TLS the peer is told that it ends, if that needs no waiting, and unless something is
-  // missing: after Abort(), BreakOff() or a Write() that failed it is not.
+  // missing: after Abort(), BreakOff() or a Write() that failed it is not. Nobody waits in it any
+  // more.
   ~Stream() override;
 
   [[nodiscard]] EventLoop& loop() { return loop_; }
-  [[nodiscard]] Socket& socket() { return socket_; }
+  // For who has more to do with it than to read and write. -1: none yet.
+  [[nodiscard]] int descriptor() const { return socket_.descriptor(); }
+  [[nodiscard]] const tcp::endpoint& peer() const { return socket_.peer(); }
   [[nodiscard]] bool timed_out() const { return timed_out_; }
   // The peer has said, in order, that nothing more will come. Over TLS it must say so itself: an
   // end of the connection alone may be somebody's who cuts off the rest.
   [[nodiscard]] bool ended() const { return ended_ && !aborted_; }
 
+  // Once, with TCP_NODELAY. False: it failed, or the deadline has passed.
   Task<bool> Connect(tcp::endpoint endpoint);
+  // The same with the reason, an errno; 0: it is connected. ECANCELED after Abort().
+  Task<int> TryConnect(tcp::endpoint endpoint);
 
   // The handshake, under the deadline that is set; before anything is read or written. When it
   // fails the stream is a plain one as before, and good for nothing but saying so.
@@ -81,8 +87,17 @@ class Stream : public Deadline {
   // Whether bytes, or the end of the connection, can be read at once. For a connection that lies
   // idle: true means that the peer closed it, or said what nobody asked. What TLS says to itself
   // does not count, but half a record does: it may be anything. During a handshake: whether the
-  // peer has begun with it.
+  // peer has begun with it. A system call.
   [[nodiscard]] bool Readable();
+  // The opposite, as far as the loop has heard when it last asked the kernel: no system call for a
+  // connection that lies idle.
+  [[nodiscard]] bool Quiet() { return !MayRead() || !Readable(); }
+
+  // Tells `watcher` once when the peer has left, while nobody reads: see Readiness. A client that
+  // shuts down its sending side counts as gone, as it does in nginx. Bytes that come early stay
+  // where they are and wake nobody. Costs no system call.
+  void WatchHangup(HangupWatcher& watcher) { readiness_.WatchHangup(watcher); }
+  void UnwatchHangup() { readiness_.UnwatchHangup(); }
 
   // Ends reading and writing in both directions, now. The socket stays open until destroyed.
   void Abort();
@@ -112,71 +127,80 @@ class Stream : public Deadline {
   };
 
  private:
+  class SideAwaiter;
+
+  // Reads that are done one after the other before others have their turn.
+  static constexpr unsigned kReadsAtOnce = 8;
+
+  [[nodiscard]] bool MayRead() const;
   Task<bool> WritePlain(std::string_view first, std::string_view second, std::string_view third);
   Task<bool> WriteTls(std::string_view first, std::string_view second, std::string_view third);
   Task<absl::Status> Handshake();
   // For TLS. True: try again, which may find that there is nothing yet.
-  Task<bool> WaitFor(Socket::wait_type what);
+  Task<bool> WaitFor(Side side);
+  [[nodiscard]] bool Peek();
   [[nodiscard]] bool ReadableTls();
+  void Watch(bool to_write);
 
   EventLoop& loop_;
   Socket socket_;
+  Readiness readiness_;
   bool timed_out_ = false;
   bool deadline_is_soft_ = false;
   bool aborted_ = false;
   bool ended_ = false;
+  std::uint8_t reads_left_ = kReadsAtOnce;
   unsigned waits_cancelled_ = 0;
-  bool reading_ = false;                       // somebody waits in Read(); kept for TLS alone
   std::unique_ptr<internal::TlsSession> tls_;  // null: plain
 };
 
-class Stream::ReadAwaiter {
+class Stream::ReadAwaiter final : private Waiter {
  public:
   ReadAwaiter(Stream& stream, ReadBuffer& buffer, std::size_t max_capacity)
       : stream_(stream), buffer_(buffer), room_(buffer.Room(max_capacity)) {}
 
   bool await_ready() {
-    if (stream_.tls_) [[unlikely]]
-      return room_.empty() || ReadyTls();
-    return room_.empty();
+    if (room_.empty() || stream_.aborted_) return true;
+    if (!stream_.MayRead()) return false;
+    if (stream_.reads_left_ == 0) {
+      yields_ = true;
+      return false;
+    }
+    --stream_.reads_left_;
+    return Try();
   }
-  void await_suspend(std::coroutine_handle<> waiter) {
-    waiter_ = waiter;
-    if (stream_.tls_) [[unlikely]]
-      return WaitTls();
-    stream_.socket_.async_read_some(asio::buffer(room_.data(), room_.size()), Done{this});
+  void await_suspend(std::coroutine_handle<> reader) {
+    reader_ = reader;
+    cancelled_ = stream_.waits_cancelled_;
+    stream_.reads_left_ = kReadsAtOnce;
+    if (yields_) return stream_.loop_.ready().Soon(*this);
+    Wait();
   }
   std::size_t await_resume() {
-    buffer_.Commit(size_);
+    if (size_ > 0) buffer_.Commit(size_);
     return size_;
   }
 
  private:
-  struct Done {
-    ReadAwaiter* self;
-    void operator()(const error_code& error, std::size_t size) const {
-      self->size_ = size;
-      if (error == asio::error::eof) self->stream_.ended_ = true;
-      self->waiter_.resume();
-    }
-  };
-  struct Tried {
-    ReadAwaiter* self;
-    void operator()(const error_code& error) const { self->OnTls(error); }
-  };
-
-  // TLS: first what needs no waiting, then wait for the socket and try again.
-  bool ReadyTls();
+  // True: there are bytes, or it is over.
+  bool Try() {
+    if (stream_.tls_) [[unlikely]]
+      return TryTls();
+    return TryPlain();
+  }
+  bool TryPlain();
   bool TryTls();
-  void WaitTls();
-  void OnTls(const error_code& error);
+  void Wait();
+  void OnWake(Wake why) override;
 
   Stream& stream_;
   ReadBuffer& buffer_;
   std::span<char> room_;
   std::size_t size_ = 0;
-  Socket::wait_type wait_ = Socket::wait_read;  // for TLS
-  std::coroutine_handle<> waiter_;
+  Side side_ = Side::kRead;  // TLS may have to write first
+  bool yields_ = false;
+  unsigned cancelled_ = 0;  // waits of the stream when this one began
+  std::coroutine_handle<> reader_;
 };
 
 inline Stream::ReadAwaiter Stream::Read(ReadBuffer& buffer, std::size_t max_capacity) {

@@ -47,7 +47,7 @@ class ActSession final : public Session {
 
 // Blocks the loop, so that it cannot tell anybody of it.
 void AwaitReadable(Stream& stream) {
-  pollfd watched{.fd = stream.socket().native_handle(), .events = POLLIN, .revents = 0};
+  pollfd watched{.fd = stream.descriptor(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&watched, 1, 20'000), 1);
 }
 

@@ -75,11 +75,7 @@ class TcpServer::PerLoop : public std::enable_shared_from_this<PerLoop> {
 
   std::optional<ClientConnections::Pass> LetIn(const Socket& socket) {
     if (!doorkeeper_) return ClientConnections::Pass();
-    error_code error;
-    const tcp::endpoint peer = socket.remote_endpoint(error);
-    // It has gone already; a session finds that out.
-    if (error) return ClientConnections::Pass();
-    std::optional<ClientConnections::Pass> pass = doorkeeper_(loop(), peer);
+    std::optional<ClientConnections::Pass> pass = doorkeeper_(loop(), socket.peer());
     if (!pass) TellOfRefusal();
     return pass;
   }

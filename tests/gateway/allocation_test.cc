@@ -1,6 +1,5 @@
 // A request allocates nothing on its way through the gateway, once the buffers have grown: a
-// counting operator new stands behind this whole program. (Asio's own operations come from its
-// store of recycled memory, which does not use operator new.)
+// counting operator new stands behind this whole program.
 
 #include "tests/allocations/counting_new.h"
 #include "tests/gateway/tls_fixture.h"

@@ -102,7 +102,7 @@ class GatewayTest : public ::testing::Test {
   GatewayOptions options_;
   // No test asks a name server.
   Resolver resolve_ = [](const net::HostPort& where) -> absl::StatusOr<Endpoints> {
-    net::error_code not_literal;
+    boost::system::error_code not_literal;
     net::asio::ip::make_address(where.host, not_literal);
     if (not_literal) return absl::NotFoundError(where.host + " is no name of this test");
     return net::Resolve(where);

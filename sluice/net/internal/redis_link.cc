@@ -2,7 +2,6 @@
 
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "sluice/base/steady_now.h"
-#include "sluice/net/await.h"
 #include "sluice/net/internal/redis_greeting.h"
 
 namespace sluice::net::internal {
@@ -31,7 +29,7 @@ RedisLink::RedisLink(EventLoop& loop, const RedisConnectionOptions& options,
       peer_(std::move(peer)),
       timeout_(SteadyNow() + options.connect_timeout),
       alarm_(*this, loop.deadlines()),
-      resolver_(loop.context()),
+      lookup_(loop),
       buffer_(kFirstBytes),
       reader_(options.reply) {}
 
@@ -41,7 +39,7 @@ Duration RedisLink::Left(std::size_t parts) const {
 
 void RedisLink::Close() {
   closed_ = true;
-  resolver_.cancel();
+  lookup_.GiveUp();
   if (stream_) stream_->Abort();
 }
 
@@ -66,41 +64,27 @@ Task<absl::Status> RedisLink::Open(std::shared_ptr<RedisLink> self) {
 }
 
 Task<absl::Status> RedisLink::ConnectToName() {
-  const HostPort& address = options_.address;
   alarm_.Set(Left());
-  auto [error, found] = co_await Await<error_code, tcp::resolver::results_type>([&](auto done) {
-    resolver_.async_resolve(address.host, std::to_string(address.port), std::move(done));
-  });
+  absl::StatusOr<Endpoints> found = co_await lookup_.Find(options_.address);
   alarm_.Clear();
-  if (error || closed_) {
-    co_return absl::UnavailableError(absl::StrCat("the name does not resolve: ", error.message()));
-  }
-  Endpoints endpoints;
-  for (const auto& entry : found) endpoints.push_back(entry.endpoint());
-  absl::Status status = co_await ConnectTo(std::move(endpoints));
+  if (!found.ok()) co_return absl::UnavailableError(found.status().message());
+  if (closed_) co_return absl::CancelledError();
+  absl::Status status = co_await ConnectTo(*std::move(found));
   co_return status;
 }
 
 Task<absl::Status> RedisLink::ConnectTo(Endpoints endpoints) {
-  error_code error = asio::error::host_not_found;
+  int error = ENOENT;
   for (std::size_t i = 0; i < endpoints.size() && !closed_; ++i) {
-    stream_.emplace(loop_, Socket(loop_.context()));
-    Socket& socket = stream_->socket();
-    socket.open(endpoints[i].protocol(), error);
-    if (error) continue;
-    error_code ignored;
-    socket.set_option(tcp::no_delay(true), ignored);
+    stream_.emplace(loop_, Socket());
     stream_->Set(Left(endpoints.size() - i));
-    std::tie(error) = co_await Await<error_code>(
-        [&](auto done) { socket.async_connect(endpoints[i], std::move(done)); });
-    if (stream_->timed_out()) error = asio::error::timed_out;
-    if (!error) co_return absl::OkStatus();
+    error = co_await stream_->TryConnect(endpoints[i]);
+    if (error == 0) co_return absl::OkStatus();
   }
-  co_return absl::UnavailableError(absl::StrCat("cannot connect: ", error.message()));
+  co_return absl::UnavailableError(absl::StrCat("cannot connect: ", std::strerror(error)));
 }
 
-// To Asio a descriptor is a descriptor: the socket's type asks for nothing that a Unix socket does
-// not have. Connecting to one never waits.
+// Connecting to one never waits.
 absl::Status RedisLink::ConnectToPath() {
   sockaddr_un address{};
   const std::string& path = options_.unix_socket;
@@ -109,18 +93,10 @@ absl::Status RedisLink::ConnectToPath() {
   }
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
-  const int descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  int failed = descriptor < 0 ? errno : 0;
-  if (failed == 0 &&
-      ::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    failed = errno;
-  }
-  error_code error(failed, boost::system::system_category());
-  Socket socket(loop_.context());
-  if (!error) socket.assign(tcp::v4(), descriptor, error);
-  if (error) {
-    if (descriptor >= 0) ::close(descriptor);
-    return absl::UnavailableError(absl::StrCat("cannot connect: ", error.message()));
+  Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), {});
+  if (!socket.open() || ::connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&address),
+                                  sizeof(address)) != 0) {
+    return absl::UnavailableError(absl::StrCat("cannot connect: ", std::strerror(errno)));
   }
   stream_.emplace(loop_, std::move(socket));
   return absl::OkStatus();

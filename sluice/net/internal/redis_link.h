@@ -8,7 +8,6 @@
 // Close() ends all that waits on it, soon. For one loop; whoever waits on it owns it as well.
 #pragma once
 
-#include <boost/asio/ip/tcp.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "sluice/base/time.h"
 #include "sluice/net/event_loops.h"
+#include "sluice/net/internal/lookup.h"
 #include "sluice/net/read_buffer.h"
 #include "sluice/net/redis_connection.h"
 #include "sluice/net/redis_reply.h"
@@ -60,7 +60,7 @@ class RedisLink {
   const std::shared_ptr<TlsPeer> peer_;
   const Time timeout_;
   Alarm<RedisLink, &RedisLink::Close> alarm_;  // while a name is looked up
-  asio::ip::basic_resolver<tcp, Executor> resolver_;
+  Lookup lookup_;
   std::optional<Stream> stream_;
   ReadBuffer buffer_;
   RedisReplyReader reader_;

@@ -21,14 +21,22 @@ struct TlsSession::Socket {
   static int Read(BIO* bio, char* out, int size) {
     auto& self = *static_cast<TlsSession*>(BIO_get_data(bio));
     BIO_clear_retry_flags(bio);
+    if (!self.readiness_.readable()) {
+      BIO_set_retry_read(bio);
+      return -1;
+    }
     ssize_t got = 0;
     do {
       got = ::recv(self.socket_, out, static_cast<std::size_t>(size), MSG_DONTWAIT);
     } while (got < 0 && errno == EINTR);
-    self.drained_ = got < size;
     // A record of a handshake begins with a 22, a request with the letters of its method.
     if (got > 0 && !std::exchange(self.begun_, true)) self.hears_http_ = IsLetter(*out);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) BIO_set_retry_read(bio);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      self.readiness_.NoteEmpty();
+      BIO_set_retry_read(bio);
+    } else if (got > 0 && got < size) {
+      self.readiness_.NoteShortRead();
+    }
     return static_cast<int>(got);
   }
 
@@ -76,13 +84,14 @@ bool ExpectName(SSL* ssl, const std::string& name) {
 
 }  // namespace
 
-TlsSession::TlsSession(const TlsServerContext& context, int socket) : socket_(socket) {
+TlsSession::TlsSession(const TlsServerContext& context, int socket, Readiness& readiness)
+    : socket_(socket), readiness_(readiness) {
   Attach(context.handle());
   SSL_set_accept_state(ssl_.get());
 }
 
-TlsSession::TlsSession(std::shared_ptr<TlsPeer> peer, int socket)
-    : peer_(std::move(peer)), socket_(socket) {
+TlsSession::TlsSession(std::shared_ptr<TlsPeer> peer, int socket, Readiness& readiness)
+    : peer_(std::move(peer)), socket_(socket), readiness_(readiness) {
   Attach(peer_->context().handle());
   SSL* ssl = ssl_.get();
   SSL_set_connect_state(ssl);
@@ -134,7 +143,7 @@ TlsSession::Step TlsSession::Handshake() {
 TlsSession::Moved TlsSession::Read(std::span<char> room) {
   std::size_t size = 0;
   while (reading_ == Step::kDone && size < room.size()) {
-    if (size > 0 && drained_ && SSL_has_pending(ssl_.get()) == 0) break;
+    if (size > 0 && !readiness_.readable() && SSL_has_pending(ssl_.get()) == 0) break;
     std::size_t got = 0;
     ERR_clear_error();
     const int result = SSL_read_ex(ssl_.get(), room.data() + size, room.size() - size, &got);

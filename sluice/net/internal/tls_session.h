@@ -1,7 +1,7 @@
 // One connection's TLS: OpenSSL on a non-blocking socket, a step at a time. It never waits; its
 // owner (Stream) does, and calls again.
 //
-//   bytes <- SSL_read <- recv        drained(): the kernel had no more. What OpenSSL holds itself,
+//   bytes <- SSL_read <- recv        only where the socket is readable. What OpenSSL holds itself,
 //   bytes -> SSL_write -> send       pending(), no socket tells of, so ask before waiting.
 //
 // The socket is read and written by a BIO of our own: SSL_set_fd() writes with write(2), which can
@@ -20,6 +20,7 @@
 #include <string_view>
 
 #include "sluice/net/internal/openssl.h"
+#include "sluice/net/readiness.h"
 #include "sluice/net/tls_context.h"
 #include "sluice/net/tls_peer.h"
 
@@ -42,9 +43,9 @@ class TlsSession {
   };
 
   // The server's end. `context` lives until the handshake is done.
-  TlsSession(const TlsServerContext& context, int socket);
+  TlsSession(const TlsServerContext& context, int socket, Readiness& readiness);
   // The client's.
-  TlsSession(std::shared_ptr<TlsPeer> peer, int socket);
+  TlsSession(std::shared_ptr<TlsPeer> peer, int socket, Readiness& readiness);
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
   ~TlsSession();
@@ -67,8 +68,6 @@ class TlsSession {
 
   // OpenSSL holds bytes that have come in, or knows of the end.
   [[nodiscard]] bool pending() const;
-  // The last look at the socket took all that was there.
-  [[nodiscard]] bool drained() const { return drained_; }
   // Anything has come from the peer.
   [[nodiscard]] bool begun() const { return begun_; }
   // What has come first begins as a request does that nobody has encrypted.
@@ -96,10 +95,10 @@ class TlsSession {
   bool writable_ = true;
   bool end_said_ = false;
   const int socket_;
+  Readiness& readiness_;
   bool begun_ = false;
   bool hears_http_ = false;
   bool established_ = false;
-  bool drained_ = false;
   bool unverified_ = false;
 };
 

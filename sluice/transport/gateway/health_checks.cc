@@ -48,7 +48,7 @@ class HealthChecks::Check {
         tell_(std::move(tell)),
         random_(std::move(random)),
         health_(options_.failures, options_.successes, upstream_->up.load()),
-        timer_(loop.context()),
+        timer_(loop.timers()),
         alarm_(*this, loop.deadlines()) {
     request_ = "GET " + options_.path + " HTTP/1.1\r\n";
     net::AppendField("Host", upstream_->name, &request_);
@@ -106,13 +106,12 @@ Task<void> HealthChecks::Check::Run(std::shared_ptr<Check> self) {
 void HealthChecks::Check::Stop() {
   stopped_ = true;
   alarm_.Clear();
-  timer_.cancel();
+  timer_.Cancel();
   if (connection_) connection_->Abort();
 }
 
 Task<void> HealthChecks::Check::Wait(Duration time) {
-  timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(time));
-  co_await net::Await<net::error_code>([this](auto done) { timer_.async_wait(std::move(done)); });
+  co_await net::Await<bool>([&](auto done) { timer_.Start(time, std::move(done)); });
 }
 
 void HealthChecks::Check::OnTimeout() {

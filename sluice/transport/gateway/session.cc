@@ -102,7 +102,7 @@ GatewaySession::GatewaySession(net::EventLoop& loop, net::Socket socket, LoopPar
       peer_address_(net::IpOf(peer().address())),
       peer_text_(peer_address_.ToString()),
       place_(loop, parts.places),
-      hold_timer_(loop.context()),
+      hold_timer_(loop.timers()),
       slow_alarm_(*this, loop.deadlines()),
       write_alarm_(*this, loop.deadlines()),
       send_alarm_(*this, loop.deadlines()),
@@ -111,7 +111,7 @@ GatewaySession::GatewaySession(net::EventLoop& loop, net::Socket socket, LoopPar
 
 void GatewaySession::EndNow() {
   left_ = true;
-  hold_timer_.cancel();
+  hold_timer_.Cancel();
   parts_.places.GiveUp(place_);
   if (upstream_) upstream_->Abort();
   stream().Abort();
@@ -119,12 +119,12 @@ void GatewaySession::EndNow() {
 
 void GatewaySession::WatchClient() {
   if (std::exchange(watching_, true)) return;
-  loop().hangups().Watch(stream().socket().native_handle(), *this);
+  stream().WatchHangup(*this);
 }
 
 void GatewaySession::UnwatchClient() {
   if (!std::exchange(watching_, false)) return;
-  loop().hangups().Unwatch(stream().socket().native_handle());
+  stream().UnwatchHangup();
 }
 
 void GatewaySession::RenewSlots() {
@@ -301,9 +301,8 @@ Task<bool> GatewaySession::Deny() {
 // Waits for the request's instant. False: the client did not.
 Task<bool> GatewaySession::Hold() {
   WatchClient();
-  hold_timer_.expires_after(request_->outcome.delay);
-  co_await net::Await<net::error_code>(
-      [this](auto done) { hold_timer_.async_wait(std::move(done)); });
+  co_await net::Await<bool>(
+      [this](auto done) { hold_timer_.Start(request_->outcome.delay, std::move(done)); });
   if (left_) parts_.limiter.Undo(request_->outcome);
   co_return !left_;
 }

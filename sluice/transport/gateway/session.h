@@ -35,8 +35,8 @@
 #include <vector>
 
 #include "sluice/base/spare.h"
-#include "sluice/net/hangup_watch.h"
 #include "sluice/net/http1_session.h"
+#include "sluice/net/readiness.h"
 #include "sluice/rule/path.h"
 #include "sluice/transport/gateway/heads.h"
 #include "sluice/transport/gateway/loop_parts.h"
@@ -44,7 +44,7 @@
 
 namespace sluice::gateway {
 
-class GatewaySession final : public net::Http1Session, private net::HangupWatch::Watcher {
+class GatewaySession final : public net::Http1Session, private net::HangupWatcher {
  public:
   // `parts` outlives the session.
   GatewaySession(net::EventLoop& loop, net::Socket socket, LoopParts& parts);

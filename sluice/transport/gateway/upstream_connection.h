@@ -25,7 +25,7 @@ class UpstreamConnection final : public net::Http1Stream {
   // Not open yet. `upstream`: which one of its group. `peer`: null for plain HTTP.
   UpstreamConnection(net::EventLoop& loop, std::size_t upstream, const net::tcp::endpoint& endpoint,
                      std::shared_ptr<net::TlsPeer> peer)
-      : Http1Stream(loop, net::Socket(loop.context())),
+      : Http1Stream(loop, net::Socket()),
         upstream_(upstream),
         endpoint_(endpoint),
         peer_(std::move(peer)) {}

@@ -30,8 +30,7 @@ class UpstreamGroupTest : public ::testing::Test {
   }
   ~UpstreamGroupTest() override {
     loop_.deadlines().Stop();
-    loop_.context().restart();
-    loop_.context().poll();
+    loop_.Poll();
   }
 
   static std::shared_ptr<Upstream> Known(const net::HostPort& address) {
@@ -45,9 +44,8 @@ class UpstreamGroupTest : public ::testing::Test {
   UpstreamPool::Connection Connect(UpstreamGroup& group) {
     UpstreamPool::Connection connection = group.Make(0, group.endpoints(0)->front());
     bool connected = false;
-    loop_.context().restart();
     net::Spawn(Open(*connection, &connected));
-    while (!connected && loop_.context().run_one() > 0) {
+    while (!connected && loop_.RunOnce()) {
     }
     EXPECT_TRUE(connected);
     return connection;

@@ -30,10 +30,7 @@ class UpstreamPlacesTest : public ::testing::Test {
   static net::Task<void> Enter(UpstreamPlaces& places, Asked& asked) {
     asked.got = co_await places.Enter(asked.place, 1h);
   }
-  void Run() {
-    loop_.context().restart();
-    loop_.context().poll();
-  }
+  void Run() { loop_.Poll(); }
 
   net::EventLoop loop_{0};
   UpstreamPlaces places_{loop_, 2};

@@ -18,7 +18,7 @@ UpstreamPool::Connection UpstreamPool::TakeIdle(std::size_t upstream) {
     if (idle_[i].connection->upstream() != upstream) continue;
     Connection connection = std::move(idle_[i].connection);
     idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (!connection->Readable()) return connection;
+    if (connection->Quiet()) return connection;
   }
   return nullptr;
 }
@@ -55,7 +55,7 @@ void UpstreamPool::Sweep() {
   ++sweeps_;
   const auto limit = static_cast<std::uint64_t>(options_.idle_timeout / kSweepEvery);
   std::erase_if(idle_, [&](const Kept& kept) {
-    return sweeps_ - kept.since > limit || kept.connection->Readable();
+    return sweeps_ - kept.since > limit || !kept.connection->Quiet();
   });
   if (!idle_.empty()) sweeper_.Set(kSweepEvery);
 }

@@ -8,6 +8,7 @@
 #include "absl/functional/any_invocable.h"
 #include "sluice/base/time.h"
 #include "sluice/net/event_loops.h"
+#include "sluice/net/timer.h"
 
 namespace sluice::redis {
 
@@ -41,7 +42,7 @@ class TurnEnd {
 class Wake {
  public:
   Wake(net::EventLoop& loop, absl::AnyInvocable<void()> call)
-      : timer_(loop.context()), call_(std::move(call)) {}
+      : timer_(loop.timers()), call_(std::move(call)) {}
   Wake(const Wake&) = delete;
   Wake& operator=(const Wake&) = delete;
   ~Wake() { *self_ = nullptr; }
@@ -49,10 +50,10 @@ class Wake {
   void At(Time at) {
     if (at >= at_) return;
     at_ = at;
-    timer_.expires_at(std::chrono::steady_clock::time_point(
-        std::chrono::duration_cast<std::chrono::steady_clock::duration>(at.time_since_epoch())));
-    timer_.async_wait([self = self_](const boost::system::error_code& error) {
-      if (error || *self == nullptr) return;
+    const net::Timer::Instant instant(
+        std::chrono::duration_cast<net::Timer::Instant::duration>(at.time_since_epoch()));
+    timer_.Start(instant, [self = self_](bool come) {
+      if (!come || *self == nullptr) return;
       (*self)->at_ = Time::max();
       (*self)->call_();
     });
