@@ -167,7 +167,9 @@ def start_proxy(name, folder, upstream, sluice, tls=False):
     common = {"dir": folder, "name": file_name, "upstream": upstream.port, "port": port}
     if name.startswith("nginx"):
         limited = name != "nginx"
-        secure = f" ssl; ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem"
+        # By default it would not speak TLS 1.3, which the others do.
+        secure = (" ssl; ssl_protocols TLSv1.2 TLSv1.3;"
+                  f" ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem")
         configuration = NGINX.format(zones=LIMIT_ZONES if limited else "", locations=LIMITED if limited else UNLIMITED,
                                      tls=secure if tls else "", **common)
         command = ["nginx", "-c", "{file}"]
