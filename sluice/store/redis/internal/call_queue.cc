@@ -100,7 +100,9 @@ void CallQueue::OnReply(Call& call, const absl::StatusOr<net::RedisReply>& reply
   } else {
     // What lost the connection with its answer may still be read from it, after what we send next.
     const bool lost = absl::IsUnavailable(reply.status());
-    for (AskedGroup* asked : call.asked) EndUnknown(*asked, reply.status(), lost);
+    // The connection's timer and ours are due at the same instant.
+    const absl::Status& why = absl::IsDeadlineExceeded(reply.status()) ? late_ : reply.status();
+    for (AskedGroup* asked : call.asked) EndUnknown(*asked, why, lost);
   }
   call.asked.clear();
   call.groups.clear();
