@@ -1,6 +1,6 @@
 """Failure drills: two gateways on one Redis under steady load, while Redis fails in one way after another.
 
-    SLUICE_BIN=build/dev/bin tests/integration/redis_drills_test.py
+    SLUICE_BIN=build/dev/bin SLUICE_DRILL_DEADLINE_MS=5 tests/integration/redis_drills_test.py
 
 Each drill prints a row of the table in docs/redis.md. What was admitted is held against what the rules allow in any
 stretch of time (store_load.py), and how long requests waited is what the gateways measured themselves.
@@ -213,8 +213,7 @@ class RedisDrills(unittest.TestCase):
             self.assertGreaterEqual(len(admitted(between(load.answers, back, math.inf), rule="closed", key=key)), RATE / 2)
         self.assertLess(connected, 100)
         self.assertLess(shared_after, 1)
-        # On a machine that has nothing else to do its own timers are late by less than a millisecond.
-        self.assertLessEqual(after.longest_wait(before, 0.99), DEADLINE_MS + TIMER_MS + late_ms)
+        self.assertLessEqual(after.longest_wait(before, 0.99), self.most_to_wait(after, late_ms))
 
     def wait_until_shared(self, gateways, back):
         """Seconds since `back` until the sixth request of a new key is denied, whichever nodes they were sent to."""
@@ -228,6 +227,14 @@ class RedisDrills(unittest.TestCase):
             if [status for status, _, _ in answers] == [200] * 5 + [429] and b"quota-exceeded" in answers[-1][2]:
                 return seconds
         raise AssertionError("nodes do not count together again:\n" + "\n".join(sluice.text() for sluice in gateways))
+
+    @staticmethod
+    def most_to_wait(figures, late_ms):
+        """Milliseconds, as the end of a bucket. A machine with little else to do wakes whoever sleeps within one."""
+        most = DEADLINE_MS + TIMER_MS
+        if late_ms < 1:
+            return most
+        return min(1000 * bound for bound in figures.waits if 1000 * bound >= most + late_ms)
 
     def expect_failure_modes(self, answers):
         """Of those that were decided while Redis was surely away."""
