@@ -53,7 +53,7 @@ void EventLoop::Bell::Ring() const { ::eventfd_write(descriptor_, 1); }
 EventLoop::EventLoop(std::size_t index)
     : index_(index), bell_(ready_), timers_(ready_), deadlines_(timers_) {}
 
-// What was posted and never run may hold what needs the rest.
+// What was posted and never run may post more when it goes.
 EventLoop::~EventLoop() {
   while (!posted_.empty()) std::exchange(posted_, {}).clear();
 }

@@ -34,7 +34,7 @@ TEST(EventLoopTest, WhatPostsItselfLeavesTimersTheirTurn) {
   EventLoop loop(0);
   bool come = false;
   Timer timer(loop.timers());
-  timer.Start(Duration{0}, [&](bool) { come = true; });
+  loop.Post([&] { timer.Start(Duration{0}, [&](bool) { come = true; }); });
   struct Again {
     EventLoop& loop;
     const bool& enough;

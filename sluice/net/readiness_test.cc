@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -186,9 +186,6 @@ TEST_F(ReadinessTest, WhoWasTakenOffIsNotTold) {
   Watcher taken_off;
   readiness_.WatchHangup(taken_off);
   readiness_.UnwatchHangup();
-  auto destroyed = std::make_unique<Watcher>();
-  readiness_.WatchHangup(*destroyed);
-  destroyed.reset();
   Settle();
   EXPECT_EQ(taken_off.told, 0);
   Watcher left;
@@ -213,6 +210,21 @@ TEST_F(ReadinessTest, WhoIsToldToStopWaitingIsWoken) {
   EXPECT_EQ(reader.wakes, std::vector{Wake::kCancelled});
   EXPECT_TRUE(other.wakes.empty());
   set_.Dismiss(other);
+}
+
+TEST_F(ReadinessTest, WhoWasDestroyedIsNotTold) {
+  for (const bool hung_up_before : {false, true}) {
+    Connection connection(set_, listener_);
+    std::optional<Watcher> watcher;
+    if (hung_up_before) connection.peer.EndWriting();
+    while (connection.readiness.hung_up() != hung_up_before) set_.Wait(/*may_wait=*/true);
+    connection.readiness.WatchHangup(watcher.emplace());
+    watcher.reset();
+    if (!hung_up_before) connection.peer.EndWriting();
+    while (!connection.readiness.hung_up()) set_.Wait(/*may_wait=*/true);
+    Settle();
+    EXPECT_FALSE(set_.due());
+  }
 }
 
 // As for a socket that is none, or more of them than the kernel lets be watched.
