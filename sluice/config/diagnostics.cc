@@ -6,6 +6,8 @@
 #include <iterator>
 #include <set>
 
+#include "sluice/config/redis_url.h"
+
 namespace sluice::config {
 namespace {
 
@@ -53,6 +55,18 @@ void Hide(std::size_t begin, std::size_t end, std::string& line) {
   line.replace(begin, end - begin, characters, '*');
 }
 
+// In the URL of a Redis server that is out of form a password may stand anywhere.
+void HideWrongRedisUrls(std::string& line) {
+  for (const std::string_view scheme : {"redis://", "rediss://"}) {
+    for (std::size_t at = 0; (at = line.find(scheme, at)) != line.npos;) {
+      const std::size_t begin = at + scheme.size();
+      const std::size_t end = std::min(line.find_first_of("\"'` ,}", begin), line.size());
+      if (!ParseRedisUrl(std::string_view(line).substr(at, end - at)).ok()) Hide(begin, end, line);
+      at = begin;
+    }
+  }
+}
+
 // Errs to the side of hiding: a URL may be out of form, and be followed by anything.
 std::string WithoutPasswords(std::string_view text) {
   std::string line(text);
@@ -68,6 +82,7 @@ std::string WithoutPasswords(std::string_view text) {
     const std::size_t begin = line.find(start);
     if (at != line.npos && begin < at) Hide(begin + start.size(), at, line);
   }
+  HideWrongRedisUrls(line);
   return line;
 }
 
@@ -111,11 +126,13 @@ FileId Diagnostics::AddFile(std::string_view name, std::string_view text) {
 }
 
 void Diagnostics::Error(Location location, std::string_view message, std::string_view hint) {
-  Add({location, Severity::kError, Escaped(message), Escaped(hint)});
+  Add({location, Severity::kError, Escaped(WithoutPasswords(message)),
+       Escaped(WithoutPasswords(hint))});
 }
 
 void Diagnostics::Warning(Location location, std::string_view message, std::string_view hint) {
-  Add({location, Severity::kWarning, Escaped(message), Escaped(hint)});
+  Add({location, Severity::kWarning, Escaped(WithoutPasswords(message)),
+       Escaped(WithoutPasswords(hint))});
 }
 
 void Diagnostics::Add(Diagnostic diagnostic) {

@@ -81,6 +81,17 @@ TEST(DiagnosticsTest, ShowsNoPassword) {
   EXPECT_EQ(shown("{ url: redis://h, password_file: a }"), "{ url: redis://h, password_file: a }");
   EXPECT_EQ(shown("name: a@b"), "name: a@b");
   EXPECT_EQ(shown("password:"), "password:");
+  EXPECT_EQ(shown("{ url: \"redis://:s3cret\" }"), "{ url: \"redis://*******\" }");
+  EXPECT_EQ(shown("{ url: rediss://ann:s3cret }"), "{ url: rediss://********** }");
+  EXPECT_EQ(shown("{ url: \"redis://h:6379/2\" }"), "{ url: \"redis://h:6379/2\" }");
+}
+
+TEST(DiagnosticsTest, SaysNoPassword) {
+  Diagnostics diagnostics;
+  const FileId file = diagnostics.AddFile("a", "");
+  diagnostics.Error({file, 1, 1}, "got `redis://ann:s3cret@h`", "not redis://:s3cret");
+  diagnostics.Warning({file, 1, 1}, "got `redis://ann:s3cret`");
+  EXPECT_EQ(diagnostics.Text().find("s3cret"), std::string::npos) << diagnostics.Text();
 }
 
 TEST(DiagnosticsTest, TellsABoundedNumberAndCountsTheRest) {

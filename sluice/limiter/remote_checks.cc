@@ -142,6 +142,10 @@ bool RemoteChecks::Recall(Outcome& outcome, Now now) const {
         parts_.denials->Recall(NameOf(outcome, result.limit_index, claim), claim.cost, now.steady);
     if (!denial) continue;
     claim.decision = *denial;
+    if (claim.cost > CapacityOf(*claim.limit)) {  // higher than what was denied
+      claim.decision.verdict = Verdict::kNever;
+      claim.decision.retry_after = kNever;
+    }
     result.answered_by = AnsweredBy::kMemory;
     MoveToAnswered(outcome, result);
     any = true;

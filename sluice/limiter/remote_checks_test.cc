@@ -298,6 +298,26 @@ TEST_F(RememberedDenialsTest, ADenialIsOverAtTheInstantThatItTold) {
   EXPECT_TRUE(AskShared().allowed());
 }
 
+TEST_F(RememberedDenialsTest, ACostThatIsNeverMetIsNotToldToWait) {
+  Rule rule = Shared("r", Bucket(1, 1h, 2));
+  rule.cost.header = HeaderSource("Cost");
+  rule.cost.max = 100;
+  Use({rule});
+  const auto ask = [this](std::string_view cost) {
+    headers_ = {{"K", "ann"}, {"Cost", cost}};
+    if (!limiter_->Check({.method = "GET", .target = "/", .headers = headers_}, outcome_, [] {})) {
+      shared_->Answer(clock_.Read());
+    }
+    return outcome_.answer;
+  };
+  EXPECT_EQ(ask("2"), Answer::kAllowed);
+  EXPECT_EQ(ask("1"), Answer::kLimited);
+  EXPECT_EQ(ask("2"), Answer::kLimited);
+  EXPECT_EQ(ask("3"), Answer::kNeverPasses);
+  EXPECT_EQ(outcome_.results[0].answered_by, AnsweredBy::kMemory);
+  EXPECT_EQ(outcome_.retry_after, kNever);
+}
+
 TEST_F(RememberedDenialsTest, WhatIsRememberedChargesNothingElsewhere) {
   Rule charging = Shared("charging", Bucket(1, 1h, 9));
   charging.charge_denied = true;
