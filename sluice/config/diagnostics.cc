@@ -126,13 +126,11 @@ FileId Diagnostics::AddFile(std::string_view name, std::string_view text) {
 }
 
 void Diagnostics::Error(Location location, std::string_view message, std::string_view hint) {
-  Add({location, Severity::kError, Escaped(WithoutPasswords(message)),
-       Escaped(WithoutPasswords(hint))});
+  Add({location, Severity::kError, Escaped(WithoutPasswords(message)), Escaped(hint)});
 }
 
 void Diagnostics::Warning(Location location, std::string_view message, std::string_view hint) {
-  Add({location, Severity::kWarning, Escaped(WithoutPasswords(message)),
-       Escaped(WithoutPasswords(hint))});
+  Add({location, Severity::kWarning, Escaped(WithoutPasswords(message)), Escaped(hint)});
 }
 
 void Diagnostics::Add(Diagnostic diagnostic) {

@@ -89,7 +89,7 @@ TEST(DiagnosticsTest, ShowsNoPassword) {
 TEST(DiagnosticsTest, SaysNoPassword) {
   Diagnostics diagnostics;
   const FileId file = diagnostics.AddFile("a", "");
-  diagnostics.Error({file, 1, 1}, "got `redis://ann:s3cret@h`", "not redis://:s3cret");
+  diagnostics.Error({file, 1, 1}, "got `redis://ann:s3cret@h`", "write redis://HOST:PORT");
   diagnostics.Warning({file, 1, 1}, "got `redis://ann:s3cret`");
   EXPECT_EQ(diagnostics.Text().find("s3cret"), std::string::npos) << diagnostics.Text();
 }

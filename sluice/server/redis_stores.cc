@@ -163,8 +163,17 @@ void RedisStores::Close(Duration patience) {
 }
 
 RedisStores::State RedisStores::state() const {
-  const std::lock_guard lock(mutex_);
-  return state_;
+  State now;
+  {
+    const std::lock_guard lock(mutex_);
+    now = state_;
+  }
+  // The reason as of now: the server's words may have changed since it went away.
+  for (const auto& store : stores_) {
+    const redis::RedisHealth health = store->health();
+    if (!now.up && !health.up && !health.why.empty()) now.why = health.why;
+  }
+  return now;
 }
 
 std::string RedisStores::StateJson() const {

@@ -121,6 +121,16 @@ TEST_F(BreakerTest, WhereNobodyAsksGoodProbesCloseItInTheEnd) {
   EXPECT_EQ(breaker_.state(), BreakerState::kClosed);
 }
 
+TEST_F(BreakerTest, WhereTheServerSaidNoOnlyATrialClosesIt) {
+  while (breaker_.state() == BreakerState::kClosed) breaker_.Failed(Ticket(), now_, true);
+  EXPECT_TRUE(breaker_.ProbeAnswered(now_));
+  EXPECT_FALSE(breaker_.ProbeAnswered(now_ + 1min)) << "a probe writes nothing";
+  EXPECT_TRUE(breaker_.Failed(Ticket(), now_ + 1min, true));
+  EXPECT_TRUE(breaker_.ProbeAnswered(now_ + 1min));
+  EXPECT_TRUE(breaker_.Succeeded(Ticket()));
+  EXPECT_EQ(breaker_.state(), BreakerState::kClosed);
+}
+
 TEST_F(BreakerTest, WhileATrialRunsProbesDoNotCloseIt) {
   HalfOpen();
   const Breaker::Ticket trial = Ticket();

@@ -425,5 +425,19 @@ TEST_F(RedisStoreAnswersTest, TheStoreIsNotAskedWhileItDoesNotAnswer) {
   EXPECT_EQ(store_->healths(), 0u) << "told once for each change";
 }
 
+TEST_F(RedisStoreAnswersTest, AConnectionThatIsOneAnswerBehindIsLeft) {
+  RedisStoreOptions options = server_.Options();
+  options.breaker = {.failures = 1, .probe_every = 10ms, .probe_deadline = 20ms};
+  Start(std::move(options));
+  Request request(Bucket());
+  store_->Send({&request}, 5ms);
+  ASSERT_TRUE(store_->Await({&request}));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(request.status()));
+  server_.ReadCall();
+  for (int i = 0; i < 10; ++i) server_.ReadCall();  // probes; as if their answers came too late
+  server_.AcceptAndLoad();                          // anew
+  server_.ReadCall();                               // a probe
+}
+
 }  // namespace
 }  // namespace sluice::redis

@@ -30,9 +30,10 @@ bool Breaker::Succeeded(Ticket ticket) {
   return true;
 }
 
-bool Breaker::Failed(Ticket ticket, Time now) {
+bool Breaker::Failed(Ticket ticket, Time now, bool refused) {
   if (ticket != epoch_) return false;
   if (state_ == BreakerState::kClosed && ++failed_ < options_.failures) return false;
+  refused_ = refused;
   Enter(BreakerState::kOpen, now);
   return true;
 }
@@ -46,7 +47,8 @@ bool Breaker::ProbeAnswered(Time now) {
     Enter(BreakerState::kHalfOpen, now);
     return true;
   }
-  if (state_ == BreakerState::kHalfOpen && trials_ == 0 && now - since_ >= options_.idle) {
+  if (state_ == BreakerState::kHalfOpen && !refused_ && trials_ == 0 &&
+      now - since_ >= options_.idle) {
     Enter(BreakerState::kClosed, now);
     return true;
   }

@@ -32,11 +32,16 @@ class Breaker {
   bool Admit(Ticket* ticket);
   // Each of those that were admitted ends once, in one of these. True: that changed the state.
   bool Succeeded(Ticket ticket);
-  bool Failed(Ticket ticket, Time now);
+  // `refused`: the server said no, which a probe, who writes nothing, does not hear. Then only a
+  // trial closes it again.
+  bool Failed(Ticket ticket, Time now, bool refused = false);
   void Neither(Ticket ticket);  // it says nothing of the store
 
   // Opens, whatever the state: it is known that nothing can come of it.
-  void Trip(Time now) { Enter(BreakerState::kOpen, now); }
+  void Trip(Time now) {
+    refused_ = false;
+    Enter(BreakerState::kOpen, now);
+  }
 
   // Probes are wanted while it is not closed, the next one from this instant on.
   [[nodiscard]] bool WantsProbe(Time now) const {
@@ -56,9 +61,10 @@ class Breaker {
 
   const BreakerOptions options_;
   BreakerState state_ = BreakerState::kClosed;
-  Ticket epoch_ = 0;  // of the state: those of others are worth nothing
-  int failed_ = 0;    // in a row
-  int trials_ = 0;    // that run
+  Ticket epoch_ = 0;      // of the state: those of others are worth nothing
+  int failed_ = 0;        // in a row
+  bool refused_ = false;  // the last of those that opened it
+  int trials_ = 0;        // that run
   Time next_probe_ = Time::min();
   Time since_ = Time::min();
 };

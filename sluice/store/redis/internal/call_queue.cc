@@ -128,7 +128,7 @@ void CallQueue::OnAnswers(Call& call, const net::RedisReply& reply) {
     if (absl::IsDataLoss(status)) {
       EndUnknown(*asked, status, false);
     } else {
-      End(*asked, status);
+      End(*asked, status, /*refused=*/true);
     }
   }
 }
@@ -148,7 +148,7 @@ void CallQueue::Settle(AskedGroup& asked, ScriptGroup& answered) {
     case ScriptGroup::State::kFailed:
       parts_.link.OnError({answered.status.message().data(), answered.status.message().size()});
       if (absl::IsUnavailable(answered.status)) {
-        End(asked, answered.status);
+        End(asked, answered.status, /*refused=*/true);
       } else {
         EndUnknown(asked, answered.status, false);
       }
@@ -166,9 +166,9 @@ void CallQueue::SendAgain(AskedGroup& asked) {
   parts_.turn.Ask();
 }
 
-void CallQueue::End(AskedGroup& asked, const absl::Status& status) {
+void CallQueue::End(AskedGroup& asked, const absl::Status& status, bool refused) {
   if (asked.group == nullptr) return Recycle(asked);
-  Judge(asked, status);
+  Judge(asked, status, refused);
   deadlines_.Remove(asked);
   parts_.counters.waits.Add(SteadyNow() - asked.since);
   RemoteStore::Done done = std::move(asked.done);
@@ -177,7 +177,7 @@ void CallQueue::End(AskedGroup& asked, const absl::Status& status) {
 }
 
 // What its end says of the store.
-void CallQueue::Judge(const AskedGroup& asked, const absl::Status& status) {
+void CallQueue::Judge(const AskedGroup& asked, const absl::Status& status, bool refused) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
     case absl::StatusCode::kDataLoss:
@@ -185,7 +185,7 @@ void CallQueue::Judge(const AskedGroup& asked, const absl::Status& status) {
       return guard_.Succeeded(asked.ticket);
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
-      if (asked.turns > 0) return guard_.Failed(asked.ticket, status);
+      if (asked.turns > 0) return guard_.Failed(asked.ticket, status, refused);
       [[fallthrough]];
     default:
       return guard_.Neither(asked.ticket);

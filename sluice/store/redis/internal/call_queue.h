@@ -60,9 +60,10 @@ class CallQueue {
   void OnAnswers(Call& call, const net::RedisReply& reply);
   void Settle(AskedGroup& asked, ScriptGroup& answered);
   void SendAgain(AskedGroup& asked);
-  void End(AskedGroup& asked, const absl::Status& status);
+  // `refused`: by an answer of the server's.
+  void End(AskedGroup& asked, const absl::Status& status, bool refused = false);
   // Of one whose charge may have been made, nobody knows.
-  void Judge(const AskedGroup& asked, const absl::Status& status);
+  void Judge(const AskedGroup& asked, const absl::Status& status, bool refused = false);
   void EndUnknown(AskedGroup& asked, const absl::Status& status, bool lost);
   void ReleaseSlots(const AskedGroup& asked, bool lost);
   void OnDeadline();

@@ -7,6 +7,12 @@
 
 namespace sluice::redis {
 
+namespace {
+
+constexpr int kMostLate = 10;
+
+}  // namespace
+
 std::string_view NameOf(BreakerState state) {
   switch (state) {
     case BreakerState::kClosed:
@@ -37,8 +43,8 @@ void Guard::Succeeded(Breaker::Ticket ticket) {
   if (breaker_.Succeeded(ticket)) Tell();
 }
 
-void Guard::Failed(Breaker::Ticket ticket, const absl::Status& why) {
-  if (breaker_.Failed(ticket, SteadyNow())) Open(why);
+void Guard::Failed(Breaker::Ticket ticket, const absl::Status& why, bool refused) {
+  if (breaker_.Failed(ticket, SteadyNow(), refused)) Open(why);
 }
 
 void Guard::OnWrongServer(std::string_view why) {
@@ -78,6 +84,12 @@ void Guard::Probe() {
 void Guard::OnProbe(const absl::StatusOr<net::RedisReply>& reply) {
   absl::Status status = reply.status();
   if (absl::IsCancelled(status)) return;
+  late_ = absl::IsDeadlineExceeded(status) ? late_ + 1 : 0;
+  if (late_ == kMostLate) {
+    // It may hear us, and be one answer behind for good.
+    late_ = 0;
+    parts_.link.Renew("probes have no answer in time");
+  }
   if (reply.ok()) {
     status = parts_.script.ReadRenew(*reply, {}, parts_.clock.Read());
     if (reply->is_error()) parts_.link.OnError(reply->error());

@@ -30,7 +30,7 @@ class Guard {
   // Not OK: Unavailable, and why. OK: the group ends with one of the next three.
   absl::Status Admit(Breaker::Ticket* ticket);
   void Succeeded(Breaker::Ticket ticket);
-  void Failed(Breaker::Ticket ticket, const absl::Status& why);
+  void Failed(Breaker::Ticket ticket, const absl::Status& why, bool refused);
   void Neither(Breaker::Ticket ticket) { breaker_.Neither(ticket); }
 
   void OnUsable();
@@ -53,6 +53,7 @@ class Guard {
   absl::Status refusal_;  // while it is not closed; ready made
   Wake wake_;
   std::string bytes_;
+  int late_ = 0;        // probes in a row that had no answer in time
   bool known_ = false;  // whether it was ever up or down
 
   mutable std::mutex mutex_;

@@ -105,11 +105,15 @@ void ScriptLink::OnLoaded(const absl::StatusOr<net::RedisReply>& reply) {
   BeGone(absl::UnavailableError(why));
 }
 
+void ScriptLink::Renew(std::string_view why) {
+  if (connection_) connection_->Renew(why);
+}
+
 void ScriptLink::OnError(std::string_view error) {
   const ServerError kind = ServerErrorOf(error);
   counters_.errors[static_cast<std::size_t>(kind)].Add();
   if (kind == ServerError::kReadOnly || kind == ServerError::kMasterDown) {
-    if (connection_) connection_->Renew(error);
+    Renew(error);
     events_.OnWrongServer(error);
   }
 }

@@ -54,6 +54,8 @@ class ScriptLink {
 
   // The server has lost the script. What is sent after this goes out behind it.
   void LoadAgain();
+  // Leaves the connection for a new one.
+  void Renew(std::string_view why);
   // What the server says of a call or of a part of it. Counts it; leaves a wrong server.
   void OnError(std::string_view error);
 
