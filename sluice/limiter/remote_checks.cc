@@ -1,7 +1,6 @@
 #include "sluice/limiter/remote_checks.h"
 
 #include <algorithm>
-#include <cassert>
 #include <optional>
 #include <utility>
 
@@ -187,22 +186,13 @@ void RemoteChecks::DrawUp(Outcome& outcome, const RuleSet::Scratch& keys) {
   part.keys.reserve(size);  // so that views of it stay good
   for (const RuleResult& result : outcome.results) {
     if (!IsRemote(outcome, result)) continue;
+    const Claim& claim = outcome.claims[static_cast<std::size_t>(result.claim)];
     const std::size_t begin = part.keys.size();
     part.keys.append(keys.BytesOf(result.key));
-    const std::string_view key = std::string_view(part.keys).substr(begin);
-    const ActiveRules::Block* block = outcome.rules->BlockOf(result.rule_index);
-    const bool has_block = block != nullptr && block->remote != nullptr;
-    part.counted.push_back(
-        {.claim = static_cast<std::size_t>(result.claim),
-         .limit_index = result.limit_index,
-         .block = has_block ? static_cast<std::ptrdiff_t>(part.claims.size()) : -1});
-    if (has_block) part.claims.push_back(BlockLook(key, *result.rule, *block));
-  }
-  std::size_t at = 0;
-  for (const RuleResult& result : outcome.results) {
-    if (!IsRemote(outcome, result)) continue;
-    const Claim& claim = outcome.claims[static_cast<std::size_t>(result.claim)];
-    part.claims.push_back({.key = std::string_view(part.keys).substr(at, result.key.size),
+    part.counted.push_back({.claim = static_cast<std::size_t>(result.claim),
+                            .limit_index = result.limit_index,
+                            .block = -1});
+    part.claims.push_back({.key = std::string_view(part.keys).substr(begin),
                            .block = false,
                            .limit = outcome.rules->RemoteOf(result.rule_index, result.limit_index),
                            .kind = claim.kind,
@@ -210,9 +200,23 @@ void RemoteChecks::DrawUp(Outcome& outcome, const RuleSet::Scratch& keys) {
                            .cost = claim.cost,
                            .decision = {},
                            .receipt = {}});
-    at += result.key.size;
   }
+  if (outcome.rules->has_blocks()) AddBlocks(outcome);
   part.group = {.claims = part.claims};
+}
+
+void RemoteChecks::AddBlocks(Outcome& outcome) {
+  RemotePart& part = *outcome.remote;
+  std::size_t at = 0;
+  for (const RuleResult& result : outcome.results) {
+    if (!IsRemote(outcome, result)) continue;
+    const std::string_view key = part.claims[at].key;
+    RemotePart::Counted& counted = part.counted[at++];
+    const ActiveRules::Block* block = outcome.rules->BlockOf(result.rule_index);
+    if (block == nullptr || block->remote == nullptr) continue;
+    counted.block = static_cast<std::ptrdiff_t>(part.claims.size());
+    part.claims.push_back(BlockLook(key, *result.rule, *block));
+  }
 }
 
 absl::Status RemoteChecks::Send(Outcome& outcome) {
@@ -248,7 +252,7 @@ void RemoteChecks::Take(Outcome& outcome) {
   RemotePart& part = *outcome.remote;
   for (std::size_t i = 0; i < part.counted.size(); ++i) {
     const RemotePart::Counted& counted = part.counted[i];
-    RemoteClaim& told = part.claims[part.blocks() + i];
+    RemoteClaim& told = part.claims[i];
     Claim& claim = outcome.claims[counted.claim];
     const bool blocked = counted.block >= 0 &&
                          !part.claims[static_cast<std::size_t>(counted.block)].decision.allowed();
@@ -278,7 +282,7 @@ bool RemoteChecks::DrawUpSecond(Outcome& outcome) {
       next.kind = ClaimKind::kShadow;  // by itself, whatever becomes of the others
     } else if (blocked && claim.receipt.units > 0 && claim.decision.allowed()) {
       // There was room, and a charge all the same: what is the wait with it?
-      next = part.claims[part.blocks() + i];
+      next = part.claims[i];
       next.kind = ClaimKind::kShadowLook;
       next.charge_denied = false;
     } else {
@@ -363,7 +367,7 @@ void RemoteChecks::Undo(const Outcome& outcome, Claim& claim) {
   const RemotePart& part = *outcome.remote;
   for (std::size_t i = 0; i < part.counted.size(); ++i) {
     if (part.counted[i].claim != index) continue;
-    RemoteClaim taken = part.claims[part.blocks() + i];
+    RemoteClaim taken = part.claims[i];
     taken.receipt = claim.receipt;
     if (parts_.denials != nullptr) {
       parts_.denials->Forget(NameOf(outcome, part.counted[i].limit_index, claim));
@@ -377,7 +381,7 @@ void RemoteChecks::Renew(const Outcome& outcome, const Claim& claim) {
   const auto index = static_cast<std::size_t>(&claim - outcome.claims.data());
   const RemotePart& part = *outcome.remote;
   for (std::size_t i = 0; i < part.counted.size(); ++i) {
-    if (part.counted[i].claim == index) parts_.remote->Renew(part.claims[part.blocks() + i]);
+    if (part.counted[i].claim == index) parts_.remote->Renew(part.claims[i]);
   }
 }
 

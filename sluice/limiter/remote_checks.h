@@ -56,18 +56,15 @@ struct RemotePart {
   };
 
   std::string keys;
-  // The blocks of those that have one; then one for each of `counted`, in order.
+  // One for each of `counted`, in order; then the blocks of those that have one.
   std::vector<RemoteClaim> claims;
   std::vector<Counted> counted;
-  // Of the second call; empty during the first.
-  std::vector<RemoteClaim> second;        // of the second call
+  std::vector<RemoteClaim> second;        // of the second call; empty during the first
   std::vector<const Counted*> second_of;  // whose each of those is
   RemoteGroup group;
   LimitRequest request;
   Time sent{};
   absl::AnyInvocable<void()> done;
-
-  [[nodiscard]] std::size_t blocks() const { return claims.size() - counted.size(); }
 };
 
 // One for each limiter.
@@ -105,6 +102,7 @@ class RemoteChecks {
   bool DecideLocal(const LimitRequest& request, Outcome& outcome, std::size_t begin,
                    std::size_t end, Now now);
   static void DrawUp(Outcome& outcome, const RuleSet::Scratch& keys);
+  static void AddBlocks(Outcome& outcome);
   [[nodiscard]] absl::Status Send(Outcome& outcome);
   void OnAnswer(Outcome& outcome, const absl::Status& status);
   void OnSecondAnswer(Outcome& outcome, const absl::Status& status);

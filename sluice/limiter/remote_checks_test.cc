@@ -2,88 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "sluice/limiter/limiter_fixture.h"
-#include "sluice/store/testing/shared_store.h"
+#include "sluice/limiter/remote_fixture.h"
 
 namespace sluice {
 namespace {
-
-class RemoteChecksTest : public LimiterFixture {
- protected:
-  void SetUp() override {
-    LimiterFixture::SetUp();
-    auto opened = MemoryStore::Open({.max_keys = 10'000}, clock_.Read());
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    counters_ = *std::move(opened);
-    shared_ = std::make_unique<SharedStore>(*counters_, clock_.Read());
-  }
-  void TearDown() override {
-    limiter_.reset();
-    outcome_ = {};
-  }
-
-  static Rule Shared(std::string name, const Limit& limit,
-                     OnStoreFailure on_failure = OnStoreFailure::kLocal) {
-    Rule rule = MakeRule(std::move(name), HeaderSource("K"), limit);
-    rule.on_store_failure = on_failure;
-    return rule;
-  }
-  static Rule OfNode(std::string name, const Limit& limit) {
-    Rule rule = MakeRule(std::move(name), HeaderSource("K"), limit);
-    rule.scope = RuleScope::kNode;
-    return rule;
-  }
-
-  void Use(std::vector<Rule> rules) {
-    auto set = std::make_shared<const RuleSet>(std::move(rules), RuleSetOptions{}, ++generation_);
-    auto active = ActiveRules::Make(std::move(set), *store_, clock_, shared_.get());
-    ASSERT_TRUE(active.ok()) << active.status();
-    limiter_ = std::make_unique<Limiter>(Limiter::Parts{.store = *store_,
-                                                        .hash_key = store_->hash_key(),
-                                                        .clock = clock_,
-                                                        .observer = observer_,
-                                                        .remote = shared_.get(),
-                                                        .denials = denials_.get()},
-                                         *active);
-  }
-
-  // Asks; true: answered at once.
-  bool Begin(std::string_view key = "ann", bool look = false) {
-    key_ = key;
-    headers_ = {{"K", key_}};
-    answered_ = 0;
-    shared_->SetNow(clock_.Read());
-    return limiter_->Check({.method = "GET", .target = "/", .headers = headers_, .look = look},
-                           outcome_, [this] { ++answered_; });
-  }
-  // Asks, and lets the store answer whatever it is asked.
-  const Outcome& AskShared(std::string_view key = "ann", bool look = false) {
-    if (Begin(key, look)) return outcome_;
-    while (shared_->waiting() > 0) shared_->Answer(clock_.Read());
-    EXPECT_EQ(answered_, 1);
-    return outcome_;
-  }
-  const Outcome& AskWithoutAnswer(std::string_view key = "ann",
-                                  const absl::Status& why = absl::DeadlineExceededError("late")) {
-    EXPECT_FALSE(Begin(key));
-    shared_->Fail(why);
-    EXPECT_EQ(answered_, 1);
-    return outcome_;
-  }
-  std::uint64_t RemainingInMemory(std::string_view rule) {
-    for (const RuleResult& result : outcome_.results) {
-      if (result.rule->name == rule) return outcome_.ClaimOf(result)->decision.remaining;
-    }
-    return 999;
-  }
-
-  std::unique_ptr<MemoryStore> counters_;  // what all nodes see
-  std::unique_ptr<SharedStore> shared_;
-  std::unique_ptr<DenialMemory> denials_;  // null: none
-  std::string key_;
-  std::vector<Field> headers_;
-  int answered_ = 0;
-};
 
 TEST_F(RemoteChecksTest, TheAnswerComesWhenTheStoresDoes) {
   Use({Shared("r", Bucket(1, 1min, 2))});
@@ -260,123 +182,6 @@ TEST_F(RemoteChecksTest, ADoorThatDoesNotWaitGetsTheFailureModes) {
   EXPECT_EQ(outcome_.answer, Answer::kUnavailable);
 }
 
-class RememberedDenialsTest : public RemoteChecksTest {
- protected:
-  void SetUp() override {
-    RemoteChecksTest::SetUp();
-    denials_ = std::make_unique<DenialMemory>(64);
-  }
-  // How often the store is asked by requests that come each 10 ms for `length`.
-  std::size_t AskedDuring(Duration length) {
-    const std::size_t before = shared_->asked();
-    for (Duration passed{0}; passed < length; passed += 10ms, clock_.Advance(10ms)) {
-      EXPECT_FALSE(AskShared().allowed());
-    }
-    return shared_->asked() - before;
-  }
-};
-
-TEST_F(RememberedDenialsTest, AFloodReachesTheStoreOnceASecond) {
-  Use({Shared("r", Bucket(1, 1h, 1))});
-  EXPECT_TRUE(AskShared().allowed());
-  EXPECT_EQ(AskedDuring(1s), 1u);
-  EXPECT_EQ(AskedDuring(5s), 5u);
-  EXPECT_EQ(outcome_.answer, Answer::kLimited);
-  EXPECT_EQ(outcome_.results[0].answered_by, AnsweredBy::kMemory);
-  EXPECT_EQ(outcome_.retry_after, 1h - 6s + 10ms);
-  EXPECT_TRUE(AskShared("bob").allowed());
-}
-
-TEST_F(RememberedDenialsTest, ADenialIsOverAtTheInstantThatItTold) {
-  Use({Shared("r", Bucket(1, 200ms, 1))});
-  EXPECT_TRUE(AskShared().allowed());
-  EXPECT_FALSE(AskShared().allowed());
-  clock_.Advance(outcome_.retry_after - 1ns);
-  EXPECT_FALSE(AskShared().allowed());
-  EXPECT_EQ(outcome_.results[0].answered_by, AnsweredBy::kMemory);
-  clock_.Advance(1ns);
-  EXPECT_TRUE(AskShared().allowed());
-}
-
-TEST_F(RememberedDenialsTest, ACostThatIsNeverMetIsNotToldToWait) {
-  Rule rule = Shared("r", Bucket(1, 1h, 2));
-  rule.cost.header = HeaderSource("Cost");
-  rule.cost.max = 100;
-  Use({rule});
-  const auto ask = [this](std::string_view cost) {
-    headers_ = {{"K", "ann"}, {"Cost", cost}};
-    if (!limiter_->Check({.method = "GET", .target = "/", .headers = headers_}, outcome_, [] {})) {
-      shared_->Answer(clock_.Read());
-    }
-    return outcome_.answer;
-  };
-  EXPECT_EQ(ask("2"), Answer::kAllowed);
-  EXPECT_EQ(ask("1"), Answer::kLimited);
-  EXPECT_EQ(ask("2"), Answer::kLimited);
-  EXPECT_EQ(ask("3"), Answer::kNeverPasses);
-  EXPECT_EQ(outcome_.results[0].answered_by, AnsweredBy::kMemory);
-  EXPECT_EQ(outcome_.retry_after, kNever);
-}
-
-TEST_F(RememberedDenialsTest, WhatIsRememberedChargesNothingElsewhere) {
-  Rule charging = Shared("charging", Bucket(1, 1h, 9));
-  charging.charge_denied = true;
-  Use({Shared("r", Bucket(1, 1h, 1)), charging, Shared("other", Bucket(1, 1h, 9)),
-       OfNode("node", Bucket(1, 1h, 9))});
-  EXPECT_TRUE(AskShared().allowed());
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(AskShared().allowed());
-  EXPECT_EQ(outcome_.decisive_result()->rule->name, "r");
-  EXPECT_EQ(RemainingInMemory("node"), 8u);
-  EXPECT_EQ(RemainingInMemory("charging"), 5u);  // it is asked each time
-  EXPECT_EQ(outcome_.results[2].answered_by, AnsweredBy::kNobody);
-  shared_->Refuse(absl::UnavailableError("gone"));
-  EXPECT_TRUE(Begin());
-  EXPECT_EQ(outcome_.answer, Answer::kLimited);
-  EXPECT_EQ(outcome_.decisive_result()->rule->name, "r");
-  EXPECT_EQ(RemainingInMemory("charging"), 8u);  // by itself, in memory
-}
-
-TEST_F(RememberedDenialsTest, SlotsShadowsAndRulesThatChargeDenialsAreAlwaysAsked) {
-  Rule shadow = Shared("r", Bucket(1, 1h, 1));
-  shadow.mode = RuleMode::kShadow;
-  Rule charging = Shared("r", Bucket(1, 1h, 1));
-  charging.charge_denied = true;
-  for (const Rule& rule : {Shared("r", Slots(1)), shadow, charging}) {
-    Use({rule});
-    AskShared();
-    const std::size_t before = shared_->asked();
-    for (int i = 0; i < 5; ++i) AskShared();
-    EXPECT_EQ(shared_->asked() - before, 5u);
-  }
-}
-
-TEST_F(RememberedDenialsTest, ALookIsNeitherRememberedNorAnsweredFromMemory) {
-  Use({Shared("r", Bucket(1, 1h, 1))});
-  EXPECT_TRUE(AskShared().allowed());
-  EXPECT_FALSE(AskShared("ann", /*look=*/true).allowed());
-  EXPECT_FALSE(AskShared().allowed());
-  EXPECT_EQ(shared_->asked(), 3u);
-  EXPECT_FALSE(AskShared("ann", /*look=*/true).allowed());
-  EXPECT_EQ(shared_->asked(), 4u);
-}
-
-TEST_F(RememberedDenialsTest, AnUndoOnThisNodeIsSeenAtOnce) {
-  Use({Shared("r", Bucket(1, 1h, 1))});
-  EXPECT_TRUE(AskShared().allowed());
-  Outcome taken = outcome_;
-  EXPECT_FALSE(AskShared().allowed());
-  limiter_->Undo(taken);
-  EXPECT_TRUE(AskShared().allowed());
-}
-
-TEST_F(RememberedDenialsTest, NewRulesAreAskedForAnew) {
-  Use({Shared("r", Bucket(1, 1h, 1))});
-  EXPECT_TRUE(AskShared().allowed());
-  EXPECT_FALSE(AskShared().allowed());
-  Use({Shared("r", Bucket(1, 1h, 5))});
-  EXPECT_TRUE(AskShared().allowed());
-}
-
 // Both nodes hear a denial before either block has begun; the other's comes first for one of two
 // rules, and does not keep the second from beginning.
 TEST_F(RemoteChecksTest, ABlockBeginsThoughAnotherNodeWasFasterWithAnother) {
@@ -419,16 +224,6 @@ TEST_F(RemoteChecksTest, ABlockBeginsThoughAnotherNodeWasFasterWithAnother) {
   shared_->Answer(clock_.Read());
   EXPECT_EQ(first_answer.answer, Answer::kLimited);
   EXPECT_EQ(first_answer.retry_after, 50min);
-}
-
-TEST_F(RememberedDenialsTest, ABlockIsRememberedWithItsWait) {
-  Rule rule = Shared("r", Bucket(1, 100ms, 1));
-  rule.block_for = 10s;
-  Use({rule});
-  EXPECT_TRUE(AskShared().allowed());
-  EXPECT_FALSE(AskShared().allowed());
-  EXPECT_EQ(AskedDuring(4s), 3u);  // the first second is remembered already
-  EXPECT_EQ(outcome_.retry_after, 10s - 4s + 10ms);
 }
 
 TEST_F(RemoteChecksTest, UndoGivesBackInBothStoresOnce) {

@@ -35,24 +35,18 @@ Timers::Timers(ReadySet& set)
 }
 
 Timers::~Timers() {
-  for (Timer* timer : heap_) timer->place_ = Timer::kNone;
+  for (Timer* timer : heap_.all()) timer->place_ = Timer::kNone;
   ::close(descriptor_);
 }
 
 void Timers::Insert(Timer& timer) {
-  heap_.push_back(&timer);
-  Up(heap_.size() - 1);
+  heap_.Add(timer);
   Arm();
 }
 
 void Timers::Remove(Timer& timer) {
-  const std::size_t place = std::exchange(timer.place_, Timer::kNone);
-  Timer* last = heap_.back();
-  heap_.pop_back();
-  if (last == &timer) return;
-  Put(place, *last);
-  Up(place);
-  Down(last->place_);
+  heap_.Remove(timer);
+  timer.place_ = Timer::kNone;
 }
 
 // The kernel may come in vain then; that is cheaper than to tell it.
@@ -62,36 +56,9 @@ void Timers::CallOff(Timer& timer) {
   set_.Soon(*this);
 }
 
-void Timers::Put(std::size_t place, Timer& timer) {
-  heap_[place] = &timer;
-  timer.place_ = place;
-}
-
-void Timers::Up(std::size_t place) {
-  Timer& timer = *heap_[place];
-  while (place > 0 && timer.at_ < heap_[(place - 1) / 2]->at_) {
-    Put(place, *heap_[(place - 1) / 2]);
-    place = (place - 1) / 2;
-  }
-  Put(place, timer);
-}
-
-void Timers::Down(std::size_t place) {
-  Timer& timer = *heap_[place];
-  while (true) {
-    std::size_t child = 2 * place + 1;
-    if (child >= heap_.size()) break;
-    if (child + 1 < heap_.size() && heap_[child + 1]->at_ < heap_[child]->at_) ++child;
-    if (timer.at_ <= heap_[child]->at_) break;
-    Put(place, *heap_[child]);
-    place = child;
-  }
-  Put(place, timer);
-}
-
 void Timers::Arm() {
-  if (heap_.empty() || heap_.front()->at_ >= armed_) return;
-  armed_ = heap_.front()->at_;
+  if (heap_.empty() || heap_.first().at_ >= armed_) return;
+  armed_ = heap_.first().at_;
   // Zero would switch it off.
   const auto since_start = std::max(armed_.time_since_epoch(), std::chrono::nanoseconds(1));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_start);
@@ -111,8 +78,8 @@ void Timers::OnWake(Wake /*why*/) {
   for (Timer::Done& done : telling_) done(false);
   telling_.clear();
   const Timer::Instant now = std::chrono::steady_clock::now();
-  while (!heap_.empty() && heap_.front()->at_ <= now) {
-    Timer& timer = *heap_.front();
+  while (!heap_.empty() && heap_.first().at_ <= now) {
+    Timer& timer = heap_.first();
     Remove(timer);
     Timer::Done done = std::move(timer.done_);
     done(true);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "sluice/base/placed_heap.h"
 #include "sluice/base/time.h"
 #include "sluice/net/ready_set.h"
 
@@ -61,9 +62,6 @@ class Timers final : private ReadySet::Member, private Waiter {
   void Insert(Timer& timer);
   void Remove(Timer& timer);
   void CallOff(Timer& timer);
-  void Put(std::size_t place, Timer& timer);
-  void Up(std::size_t place);
-  void Down(std::size_t place);
   void Arm();
   void OnReady(std::uint32_t events) override;
   void OnWake(Wake why) override;
@@ -71,7 +69,7 @@ class Timers final : private ReadySet::Member, private Waiter {
   ReadySet& set_;
   const int descriptor_;
   Timer::Instant armed_ = Timer::Instant::max();
-  std::vector<Timer*> heap_;  // the first to come is the first
+  PlacedHeap<Timer, &Timer::at_, &Timer::place_> heap_;
   std::vector<Timer::Done> called_off_;
   std::vector<Timer::Done> telling_;  // empty but for the while that they are told
 };

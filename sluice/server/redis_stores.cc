@@ -107,10 +107,7 @@ void RedisStores::Note(std::size_t loop, const redis::RedisHealth& health) {
   const auto down = std::find_if(health_.begin(), health_.end(), is_down);
   const bool all_up = std::all_of(health_.begin(), health_.end(), is_up);
   if (down == health_.end() && !all_up) return;  // not known yet
-  if (told_ && all_up == state_.up) {
-    if (!all_up) state_.why = (*down)->why;
-    return;
-  }
+  if (told_ && all_up == state_.up) return;
   const Duration lasted = health.since - state_.since;
   const bool first = !std::exchange(told_, true);
   state_ = {.up = all_up, .since = health.since, .why = all_up ? "" : (*down)->why};
@@ -189,9 +186,8 @@ std::string RedisStores::StateJson() const {
 }
 
 void RedisStores::WriteMetrics(std::string& out) const {
-  using redis::RedisCounter;
   using redis::RedisCounters;
-  const auto sum = [this](RedisCounter RedisCounters::*counter) {
+  const auto sum = [this](OneWriterCounter RedisCounters::*counter) {
     std::uint64_t total = 0;
     for (const auto& store : stores_) total += (store->counters().*counter).value();
     return total;
@@ -208,7 +204,7 @@ void RedisStores::WriteMetrics(std::string& out) const {
     const char* name;
     const char* type;
     const char* help;
-    RedisCounter RedisCounters::*counter;
+    OneWriterCounter RedisCounters::*counter;
   } series[] = {
       {"sluice_redis_requests_total", "counter", "Requests whose claims were sent.",
        &RedisCounters::groups},

@@ -125,7 +125,7 @@ std::uint64_t ThreadMetrics::Count(std::string_view rule, RuleVerdict verdict) c
   const std::lock_guard lock(mutex_);
   const auto found = by_name_.find(rule);
   if (found == by_name_.end()) return 0;
-  return found->second->verdicts[static_cast<std::size_t>(verdict)].Get();
+  return found->second->verdicts[static_cast<std::size_t>(verdict)].value();
 }
 
 std::uint64_t ThreadMetrics::Count(std::string_view rule, AnsweredBy answered_by) const {
@@ -133,8 +133,8 @@ std::uint64_t ThreadMetrics::Count(std::string_view rule, AnsweredBy answered_by
   const std::lock_guard lock(mutex_);
   const auto found = by_name_.find(rule);
   if (found == by_name_.end()) return 0;
-  if (answered_by == AnsweredBy::kMemory) return found->second->remembered.Get();
-  return index == kFailureModes ? 0 : found->second->failure_modes[index].Get();
+  if (answered_by == AnsweredBy::kMemory) return found->second->remembered.value();
+  return index == kFailureModes ? 0 : found->second->failure_modes[index].value();
 }
 
 std::uint64_t Metrics::Count(std::string_view rule, RuleVerdict verdict) const {
@@ -151,7 +151,7 @@ std::uint64_t Metrics::Count(Answer answer) const {
   const std::lock_guard lock(mutex_);
   std::uint64_t sum = 0;
   for (const auto& thread : threads_)
-    sum += thread->answers_[static_cast<std::size_t>(answer)].Get();
+    sum += thread->answers_[static_cast<std::size_t>(answer)].value();
   return sum;
 }
 

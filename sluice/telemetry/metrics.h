@@ -10,7 +10,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/base/one_writer_counter.h"
 #include "sluice/limiter/observer.h"
 #include "sluice/rule/rule_set.h"
 
@@ -85,25 +85,14 @@ class ThreadMetrics final : public Observer {
   [[nodiscard]] std::uint64_t Count(std::string_view rule, RuleVerdict verdict) const;
   [[nodiscard]] std::uint64_t Count(std::string_view rule, AnsweredBy answered_by) const;
 
-  // Written by one thread, read by any.
-  class Counter {
-   public:
-    void Add() {
-      value_.store(value_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    }
-    [[nodiscard]] std::uint64_t Get() const { return value_.load(std::memory_order_relaxed); }
-
-   private:
-    std::atomic<std::uint64_t> value_{0};
-  };
   struct RuleCounters {
-    std::array<Counter, kRuleVerdicts> verdicts;
-    std::array<Counter, kFailureModes> failure_modes;
-    Counter remembered;
+    std::array<OneWriterCounter, kRuleVerdicts> verdicts;
+    std::array<OneWriterCounter, kFailureModes> failure_modes;
+    OneWriterCounter remembered;
   };
 
-  std::array<Counter, kAnswers> answers_;     // by Answer
-  std::vector<RuleCounters*> by_rule_index_;  // of the rules in force on this thread
+  std::array<OneWriterCounter, kAnswers> answers_;  // by Answer
+  std::vector<RuleCounters*> by_rule_index_;        // of the rules in force on this thread
 
   mutable std::mutex mutex_;  // guards the map's shape, not the counters
   std::map<std::string, std::unique_ptr<RuleCounters>, std::less<>> by_name_;

@@ -12,12 +12,11 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-from fault_proxy import FaultProxy
-from processes import OrdersApi, RedisServer, Sluice, ask, wait_until
+from processes import ask, wait_until
+from redis_nodes import nodes
 from store_load import Load, Timers, admitted, between, bucket, most_above
 
 NODES = 2
@@ -38,43 +37,6 @@ RULES = "".join(
     f"on_store_failure: {MODES[name]} }}\n" for name, (method, path) in REQUESTS.items())
 FRESH = ("  - { name: fresh, match: { method: POST, path: /v1/headers }, key: api_key, limit: 5/h, "
          "on_store_failure: closed }\n")
-
-
-def settings(orders, redis, deadline_ms, rules):
-    return f"""
-gateway: {{ listen: "127.0.0.1:0", upstream: "http://127.0.0.1:{orders.port}" }}
-admin: {{ listen: "127.0.0.1:0" }}
-threads: 2
-store: {{ redis: {{ url: "redis://127.0.0.1:{redis.port}", deadline: {deadline_ms}ms }} }}
-identity: {{ api_key: {{ header: X-API-Key }} }}
-rules:
-{rules}
-"""
-
-
-@contextlib.contextmanager
-def nodes(rules, count=NODES, proxied=False, deadline_ms=DEADLINE_MS):
-    """A Redis, a proxy before it or none, an Orders API, so many gateways; all end, and end well, with the block."""
-    with contextlib.ExitStack() as ends:
-        folder = ends.enter_context(tempfile.TemporaryDirectory())
-        redis = RedisServer(folder)
-        ends.callback(redis.stop)
-        proxy = FaultProxy(redis.port) if proxied else None
-        if proxied:
-            ends.callback(proxy.stop)
-        orders = OrdersApi()
-        ends.callback(orders.stop)
-        gateways = []
-        for i in range(count):
-            own = os.path.join(folder, str(i))
-            os.mkdir(own)
-            gateways.append(Sluice(settings(orders, proxy or redis, deadline_ms, rules), own))
-        try:
-            yield redis, proxy, gateways
-        finally:
-            codes = [sluice.stop() for sluice in gateways]
-        for code, sluice in zip(codes, gateways):
-            assert code == 0, f"exit code {code}:\n" + sluice.text()
 
 
 def connections(redis):
@@ -183,7 +145,7 @@ class RedisDrills(unittest.TestCase):
         self.drill("connections refused, for 2 s", proxy_that("refuse"), proxied=True)
 
     def drill(self, name, fault, proxied=False, forgets=False):
-        with nodes(RULES + FRESH, proxied=proxied) as (redis, proxy, gateways):
+        with nodes(RULES + FRESH, NODES, proxied, DEADLINE_MS) as (redis, proxy, _, gateways):
             load = Load(gateways, KEYS, REQUESTS, LOAD, CLIENTS)
             with load.running():
                 time.sleep(1)
@@ -292,7 +254,7 @@ class ManyClients(unittest.TestCase):
             f"  - {{ name: {name}, match: {{ path: {path} }}, key: api_key, limit: {limit}/s, "
             f"algorithm: {algorithms[name]}, on_store_failure: closed }}\n" for name, (_, path) in requests.items())
         allowances = {"bucket": bucket(limit, limit), "strict": lambda begin, end: limit * (int(end - begin) + 1)}
-        with nodes(rules, count=4, deadline_ms=500) as (_, _, gateways):
+        with nodes(rules, count=4, deadline_ms=500) as (_, _, _, gateways):
             load = Load(gateways, ["ann"], requests, clients=4)
             with load.running():
                 time.sleep(3)

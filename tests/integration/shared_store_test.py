@@ -2,49 +2,15 @@
 import contextlib
 import http.client
 import json
-import os
 import signal
 import tempfile
 import time
 import unittest
 
-from processes import OrdersApi, RedisServer, Sluice, Worker, ask, wait_until
+from processes import Sluice, Worker, ask, wait_until
+from redis_nodes import nodes, settings
 
 NODES = 2
-
-
-def settings(orders, redis, rules, more=""):
-    return f"""
-gateway: {{ listen: "127.0.0.1:0", upstream: "http://127.0.0.1:{orders.port}" }}
-admin: {{ listen: "127.0.0.1:0" }}
-threads: 2
-store: {{ redis: {{ url: "redis://127.0.0.1:{redis.port}", deadline: 50ms{more} }} }}
-identity: {{ api_key: {{ header: X-API-Key }} }}
-rules:
-{rules}
-"""
-
-
-@contextlib.contextmanager
-def nodes(rules, count=NODES, more=""):
-    """A Redis, an Orders API, and so many gateways on both; all end, and end well, with the block."""
-    with contextlib.ExitStack() as ends:
-        folder = ends.enter_context(tempfile.TemporaryDirectory())
-        redis = RedisServer(folder)
-        ends.callback(redis.stop)
-        orders = OrdersApi()
-        ends.callback(orders.stop)
-        gateways = []
-        for i in range(count):
-            own = os.path.join(folder, str(i))
-            os.mkdir(own)
-            gateways.append(Sluice(settings(orders, redis, rules, more), own))
-        try:
-            yield redis, orders, gateways
-        finally:
-            codes = [sluice.stop() for sluice in gateways]
-        for code, sluice in zip(codes, gateways):
-            assert code == 0, f"exit code {code}:\n" + sluice.text()
 
 
 def statuses(gateways, count, **more):
@@ -57,7 +23,7 @@ def shared_store(sluice):
 
 class OneLimit(unittest.TestCase):
     def test_two_gateways_that_take_turns_deny_the_sixth_request(self):
-        with nodes("  - { name: api, key: api_key, limit: 5/h }") as (redis, orders, gateways):
+        with nodes("  - { name: api, key: api_key, limit: 5/h }") as (redis, _, orders, gateways):
             self.assertEqual(statuses(gateways, 8), [200] * 5 + [429] * 3)
             self.assertEqual(orders.count_requests(), 5)
             status, headers, body = ask(gateways[0].port)
@@ -70,9 +36,9 @@ class OneLimit(unittest.TestCase):
                 self.assertGreater(int(redis.cli("PTTL", key)), 0)
 
     def test_the_log_tells_what_the_server_is_like_and_warns_of_what_may_lose_counters(self):
-        with nodes("  - { name: api, key: api_key, limit: 5/h }", count=1) as (redis, _, gateways):
+        with nodes("  - { name: api, key: api_key, limit: 5/h }", count=1) as (redis, _, _, gateways):
             gateways[0].wait_for(r"shared store address=127.0.0.1:\d+ server=\"?redis \d")
-        with nodes("", count=0) as (redis, orders, _), tempfile.TemporaryDirectory() as folder:
+        with nodes("", count=0) as (redis, _, orders, _), tempfile.TemporaryDirectory() as folder:
             redis.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
             redis.cli("CONFIG", "SET", "maxmemory", "100mb")
             sluice = Sluice(settings(orders, redis, "  - { name: api, key: api_key, limit: 5/h }"), folder)
@@ -80,7 +46,7 @@ class OneLimit(unittest.TestCase):
             self.assertEqual(sluice.stop(), 0)
 
     def test_clients_at_the_same_time_get_no_more_than_one_process_would_give_them(self):
-        with nodes("  - { name: api, key: api_key, limit: 100/h }", count=4) as (_, orders, gateways):
+        with nodes("  - { name: api, key: api_key, limit: 100/h }", count=4) as (_, _, orders, gateways):
             got = []
 
             class Client(Worker):
@@ -106,7 +72,7 @@ class OneLimit(unittest.TestCase):
 
     def test_slots_are_shared_and_come_back_when_the_answer_has_ended(self):
         rule = "  - { name: exports, key: api_key, algorithm: concurrency, limit: 1, slot_ttl: 10s }"
-        with nodes(rule) as (redis, _, gateways):
+        with nodes(rule) as (redis, _, _, gateways):
             slow = Worker()
             slow.work = lambda: self.assertEqual(ask(gateways[0].port, "/v1/exports?delay=1s")[0], 200)
             slow.start()
@@ -116,12 +82,12 @@ class OneLimit(unittest.TestCase):
             wait_until(lambda: ask(gateways[1].port)[0] == 200, "the slot has come back", seconds=2)
 
     def test_a_rule_of_the_node_asks_no_store(self):
-        with nodes("  - { name: own, key: api_key, limit: 2/h, scope: node }") as (redis, _, gateways):
+        with nodes("  - { name: own, key: api_key, limit: 2/h, scope: node }") as (redis, _, _, gateways):
             self.assertEqual(statuses(gateways, 6), [200] * 4 + [429] * 2)
             self.assertEqual(redis.calls(), 0)
 
     def test_a_flood_reaches_redis_once_a_second_from_each_node(self):
-        with nodes("  - { name: api, key: api_key, limit: 1/h }") as (redis, _, gateways):
+        with nodes("  - { name: api, key: api_key, limit: 1/h }") as (redis, _, _, gateways):
             self.assertEqual(ask(gateways[0].port)[0], 200)
             before, begin = redis.calls(), time.monotonic()
             for _ in range(300):
@@ -151,7 +117,7 @@ class WithoutTheStore(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 5)
 
     def test_rules_do_what_they_say_while_it_is_killed_and_it_counts_again_within_a_second(self):
-        with nodes(MODES) as (redis, _, gateways):
+        with nodes(MODES) as (redis, _, _, gateways):
             self.assertEqual(statuses(gateways, 6), [200] * 4 + [429] * 2)
             redis.kill()
             for sluice in gateways:
@@ -171,7 +137,7 @@ class WithoutTheStore(unittest.TestCase):
                 self.assertEqual(sluice.count("shared store answers again"), 1)
 
     def test_a_store_that_hangs_costs_its_deadline_until_it_is_left_alone(self):
-        with nodes(MODES) as (redis, _, gateways):
+        with nodes(MODES) as (redis, _, _, gateways):
             sluice = gateways[0]
             self.assertEqual(ask(sluice.port, key="warm")[0], 200)
             redis.process.send_signal(signal.SIGSTOP)
@@ -189,7 +155,7 @@ class WithoutTheStore(unittest.TestCase):
             self.assertEqual(statuses(gateways, 6, key="eve"), [200] * 4 + [429] * 2)
 
     def test_doors_open_after_connect_wait_and_failure_modes_decide(self):
-        with nodes(MODES, count=0) as (redis, orders, _), tempfile.TemporaryDirectory() as folder:
+        with nodes(MODES, count=0) as (redis, _, orders, _), tempfile.TemporaryDirectory() as folder:
             redis.kill()
             sluice = Sluice(settings(orders, redis, MODES, ", connect_wait: 100ms"), folder)
             sluice.wait_for("doors open without the shared store")
@@ -200,7 +166,7 @@ class WithoutTheStore(unittest.TestCase):
             self.assertEqual(sluice.stop(), 0)
 
     def test_a_server_that_forgot_the_script_or_all_it_knew_is_asked_on(self):
-        with nodes("  - { name: api, key: api_key, limit: 2/h }") as (redis, _, gateways):
+        with nodes("  - { name: api, key: api_key, limit: 2/h }") as (redis, _, _, gateways):
             self.assertEqual(statuses(gateways, 2), [200, 200])
             redis.cli("SCRIPT", "FLUSH")
             self.assertEqual(statuses(gateways, 2, key="bob"), [200, 200])
@@ -210,7 +176,7 @@ class WithoutTheStore(unittest.TestCase):
                 self.assertEqual(sluice.metric('sluice_degraded_decisions_total{rule="api",mode="local"}'), 0)
 
     def test_an_error_of_the_server_is_no_denial(self):
-        with nodes(MODES) as (redis, _, gateways):
+        with nodes(MODES) as (redis, _, _, gateways):
             self.assertEqual(statuses(gateways, 2), [200, 200])
             redis.cli("CONFIG", "SET", "maxmemory", "1")
             self.expect_failure_modes(gateways[0], "bob")

@@ -3,28 +3,15 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "sluice/base/one_writer_counter.h"
 #include "sluice/base/time.h"
 
 namespace sluice::redis {
-
-// One writer, so that counting is no locked instruction.
-class RedisCounter {
- public:
-  void Add(std::uint64_t more = 1) {
-    value_.store(value_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
-  }
-  void Set(std::uint64_t value) { value_.store(value, std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t value() const { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint64_t> value_{0};
-};
 
 // How long something took. Bucket i has what took at most kBounds[i] and is in no bucket before;
 // the last has all else.
@@ -48,8 +35,8 @@ class RedisHistogram {
   }
 
  private:
-  std::array<RedisCounter, kBuckets> buckets_;
-  RedisCounter nanoseconds_;
+  std::array<OneWriterCounter, kBuckets> buckets_;
+  OneWriterCounter nanoseconds_;
 };
 
 // What a server, or our script on it, answers in place of a decision. None of them is a denial.
@@ -77,23 +64,23 @@ inline constexpr std::size_t kServerErrors = 14;
 [[nodiscard]] std::string_view NameOf(ServerError error);
 
 struct RedisCounters {
-  RedisCounter groups;         // sent; those sent again count once
-  RedisCounter calls;          // of the script, with groups to decide on
-  RedisHistogram call_times;   // from the turn that sends a call to its answer, if it was in time
-  RedisCounter again;          // groups that were sent again
-  RedisCounter late;           // groups that ended by their deadline
-  RedisCounter refused;        // groups that were not taken, or could not be sent
-  RedisCounter waiting;        // groups that wait now
-  RedisHistogram waits;        // of groups that were taken, from asking until whoever asked is told
-  RedisCounter damaged;        // states that were impossible and counted as absent
-  RedisCounter disagreements;  // answers that the algorithms do not confirm: none of either counts
-  RedisCounter connects;       // connections that became ready
-  RedisCounter script_loads;   // asked for
-  RedisCounter undos;          // given back, or found to be worth nothing any more
-  RedisCounter undos_dropped;  // could not be given back: that much stays charged
-  RedisCounter undos_waiting;  // now
-  RedisCounter renewals;       // sent
-  std::array<RedisCounter, kServerErrors> errors;  // answers, by kind
+  OneWriterCounter groups;   // sent; those sent again count once
+  OneWriterCounter calls;    // of the script, with groups to decide on
+  OneWriterCounter again;    // groups that were sent again
+  OneWriterCounter late;     // groups that ended by their deadline
+  OneWriterCounter refused;  // groups that were not taken, or could not be sent
+  OneWriterCounter waiting;  // groups that wait now
+  RedisHistogram waits;      // of groups that were taken, from asking until whoever asked is told
+  OneWriterCounter damaged;  // states that were impossible and counted as absent
+  OneWriterCounter
+      disagreements;          // answers that the algorithms do not confirm: none of either counts
+  OneWriterCounter connects;  // connections that became ready
+  OneWriterCounter script_loads;   // asked for
+  OneWriterCounter undos;          // given back, or found to be worth nothing any more
+  OneWriterCounter undos_dropped;  // could not be given back: that much stays charged
+  OneWriterCounter undos_waiting;  // now
+  OneWriterCounter renewals;       // sent
+  std::array<OneWriterCounter, kServerErrors> errors;  // answers, by kind
 };
 
 }  // namespace sluice::redis

@@ -47,7 +47,7 @@ void CallQueue::Send() {
   if (waiting_.empty()) return;
   // The timer may be late; nothing that is late is sent.
   const Time now = SteadyNow();
-  if (deadlines_.next().deadline <= now) OnDeadline();
+  if (deadlines_.first().deadline <= now) OnDeadline();
   leaving_.swap(waiting_);
   for (std::size_t first = 0; first < leaving_.size(); first += ScriptCall::kMostGroups) {
     SendCall(first, std::min(ScriptCall::kMostGroups, leaving_.size() - first), now);
@@ -62,7 +62,6 @@ void CallQueue::SendCall(std::size_t first, std::size_t count, Time now) {
   }
   Call& call = *free_calls_.back();
   free_calls_.pop_back();
-  call.sent = now;
   Time latest = Time::min();
   for (std::size_t i = first; i < first + count; ++i) {
     AskedGroup& asked = *leaving_[i];
@@ -85,7 +84,7 @@ void CallQueue::SendCall(std::size_t first, std::size_t count, Time now) {
   for (AskedGroup* asked : call.asked) {
     asked->on_its_way = false;
     parts_.counters.refused.Add();
-    End(*asked, sent);
+    End(*asked, sent, Server::kSilent, now);
   }
   call.asked.clear();
   call.groups.clear();
@@ -93,111 +92,104 @@ void CallQueue::SendCall(std::size_t first, std::size_t count, Time now) {
 }
 
 void CallQueue::OnReply(Call& call, const absl::StatusOr<net::RedisReply>& reply) {
+  const Time now = SteadyNow();
   for (AskedGroup* asked : call.asked) asked->on_its_way = false;
   if (reply.ok()) {
-    parts_.counters.call_times.Add(SteadyNow() - call.sent);
-    OnAnswers(call, *reply);
+    OnAnswers(call, *reply, now);
   } else {
     // What lost the connection with its answer may still be read from it, after what we send next.
     const bool lost = absl::IsUnavailable(reply.status());
     // The connection's timer and ours are due at the same instant.
     const absl::Status& why = absl::IsDeadlineExceeded(reply.status()) ? late_ : reply.status();
-    for (AskedGroup* asked : call.asked) EndUnknown(*asked, why, lost);
+    for (AskedGroup* asked : call.asked) EndUnknown(*asked, why, Server::kSilent, lost, now);
   }
   call.asked.clear();
   call.groups.clear();
   free_calls_.push_back(&call);
 }
 
-void CallQueue::OnAnswers(Call& call, const net::RedisReply& reply) {
+void CallQueue::OnAnswers(Call& call, const net::RedisReply& reply, Time now) {
   const absl::Status status = parts_.script.ReadDecide(reply, call.groups, parts_.clock.Read());
   parts_.counters.disagreements.Set(parts_.script.disagreements());
   if (status.ok()) {
     for (std::size_t i = 0; i < call.asked.size(); ++i) {
-      Settle(*call.asked[i], call.groups[i]);
+      Settle(*call.asked[i], call.groups[i], now);
     }
     return;
   }
   if (reply.is_error()) parts_.link.OnError(reply.error());
   if (absl::IsFailedPrecondition(status)) {
     parts_.link.LoadAgain();
-    for (AskedGroup* asked : call.asked) SendAgain(*asked);
+    for (AskedGroup* asked : call.asked) SendAgain(*asked, now);
     return;
   }
   for (AskedGroup* asked : call.asked) {
     if (absl::IsDataLoss(status)) {
-      EndUnknown(*asked, status, false);
+      EndUnknown(*asked, status, Server::kAnswered, /*lost=*/false, now);
     } else {
-      End(*asked, status, /*refused=*/true);
+      End(*asked, status, Server::kRefused, now);
     }
   }
 }
 
-void CallQueue::Settle(AskedGroup& asked, ScriptGroup& answered) {
+void CallQueue::Settle(AskedGroup& asked, ScriptGroup& answered, Time now) {
   switch (answered.state) {
     case ScriptGroup::State::kDone:
       for (const ScriptClaim& claim : asked.claims) {
         if (claim.damaged) parts_.counters.damaged.Add();
       }
       if (asked.group != nullptr) asked.Tell(answered);
-      End(asked, absl::OkStatus());
+      End(asked, absl::OkStatus(), Server::kAnswered, now);
       break;
     case ScriptGroup::State::kAgain:
-      SendAgain(asked);
+      SendAgain(asked, now);
       break;
     case ScriptGroup::State::kFailed:
       parts_.link.OnError({answered.status.message().data(), answered.status.message().size()});
       if (absl::IsUnavailable(answered.status)) {
-        End(asked, answered.status, /*refused=*/true);
+        End(asked, answered.status, Server::kRefused, now);
       } else {
-        EndUnknown(asked, answered.status, false);
+        EndUnknown(asked, answered.status, Server::kAnswered, /*lost=*/false, now);
       }
       break;
   }
 }
 
-void CallQueue::SendAgain(AskedGroup& asked) {
+void CallQueue::SendAgain(AskedGroup& asked, Time now) {
   if (asked.group == nullptr) return Recycle(asked);
   if (asked.turns >= ScriptCall::kMostTurns) {
-    guard_.Succeeded(asked.ticket);  // the server answers
-    return End(asked, absl::UnavailableError("others change the state all the time"));
+    return End(asked, absl::UnavailableError("others change the state all the time"),
+               Server::kAnswered, now);
   }
   waiting_.push_back(&asked);
   parts_.turn.Ask();
 }
 
-void CallQueue::End(AskedGroup& asked, const absl::Status& status, bool refused) {
+void CallQueue::End(AskedGroup& asked, const absl::Status& status, Server server, Time now) {
   if (asked.group == nullptr) return Recycle(asked);
-  Judge(asked, status, refused);
+  Judge(asked, status, server);
   deadlines_.Remove(asked);
-  parts_.counters.waits.Add(SteadyNow() - asked.since);
+  parts_.counters.waits.Add(now - asked.since);
   RemoteStore::Done done = std::move(asked.done);
   Recycle(asked);
   done(status);
 }
 
 // What its end says of the store.
-void CallQueue::Judge(const AskedGroup& asked, const absl::Status& status, bool refused) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-    case absl::StatusCode::kDataLoss:
-    case absl::StatusCode::kInternal:
-      return guard_.Succeeded(asked.ticket);
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-      if (asked.turns > 0) return guard_.Failed(asked.ticket, status, refused);
-      [[fallthrough]];
-    default:
-      return guard_.Neither(asked.ticket);
-  }
+void CallQueue::Judge(const AskedGroup& asked, const absl::Status& status, Server server) {
+  if (server == Server::kAnswered) return guard_.Succeeded(asked.ticket);
+  const bool failed = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+  if (!failed || asked.turns == 0) return guard_.Neither(asked.ticket);
+  guard_.Failed(asked.ticket, status, server == Server::kRefused);
 }
 
-void CallQueue::EndUnknown(AskedGroup& asked, const absl::Status& status, bool lost) {
+void CallQueue::EndUnknown(AskedGroup& asked, const absl::Status& status, Server server, bool lost,
+                           Time now) {
   if (asked.group != nullptr) {  // else OnDeadline() has done all this
     ReleaseSlots(asked, lost);
     if (absl::IsDeadlineExceeded(status)) parts_.counters.late.Add();
   }
-  End(asked, status);
+  End(asked, status, server, now);
 }
 
 void CallQueue::ReleaseSlots(const AskedGroup& asked, bool lost) {
@@ -210,31 +202,32 @@ void CallQueue::ReleaseSlots(const AskedGroup& asked, bool lost) {
 
 void CallQueue::OnDeadline() {
   const Time now = SteadyNow();
-  while (!deadlines_.empty() && deadlines_.next().deadline <= now) {
-    AskedGroup& asked = deadlines_.next();
+  while (!deadlines_.empty() && deadlines_.first().deadline <= now) {
+    AskedGroup& asked = deadlines_.first();
     parts_.counters.late.Add();
     if (!asked.on_its_way) {
       std::erase(waiting_, &asked);
-      End(asked, late_);
+      End(asked, late_, Server::kSilent, now);
       continue;
     }
-    Judge(asked, late_);
+    Judge(asked, late_, Server::kSilent);
     deadlines_.Remove(asked);
     ReleaseSlots(asked, false);
     asked.KeepLimits();
     asked.group = nullptr;
-    parts_.counters.waits.Add(SteadyNow() - asked.since);
+    parts_.counters.waits.Add(now - asked.since);
     RemoteStore::Done done = std::move(asked.done);
     done(late_);
   }
-  if (!deadlines_.empty()) wake_.At(deadlines_.next().deadline);
+  if (!deadlines_.empty()) wake_.At(deadlines_.first().deadline);
 }
 
 void CallQueue::FailWaiting(const absl::Status& why) {
+  const Time now = SteadyNow();
   while (!waiting_.empty()) {
     AskedGroup& asked = *waiting_.back();
     waiting_.pop_back();
-    End(asked, why);
+    End(asked, why, Server::kSilent, now);
   }
 }
 

@@ -13,16 +13,17 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "sluice/base/placed_heap.h"
 #include "sluice/base/time.h"
 #include "sluice/net/event_loops.h"
 #include "sluice/store/redis/internal/asked_group.h"
-#include "sluice/store/redis/internal/deadline_heap.h"
 #include "sluice/store/redis/internal/give_back.h"
 #include "sluice/store/redis/internal/guard.h"
 #include "sluice/store/redis/internal/loop_hooks.h"
@@ -51,20 +52,25 @@ class CallQueue {
   struct Call {
     std::vector<AskedGroup*> asked;
     std::vector<ScriptGroup> groups;
-    Time sent;
   };
 
   const absl::Status& Refuse(const absl::Status& why);
   void SendCall(std::size_t first, std::size_t count, Time now);
   void OnReply(Call& call, const absl::StatusOr<net::RedisReply>& reply);
-  void OnAnswers(Call& call, const net::RedisReply& reply);
-  void Settle(AskedGroup& asked, ScriptGroup& answered);
-  void SendAgain(AskedGroup& asked);
-  // `refused`: by an answer of the server's.
-  void End(AskedGroup& asked, const absl::Status& status, bool refused = false);
+  void OnAnswers(Call& call, const net::RedisReply& reply, Time now);
+  void Settle(AskedGroup& asked, ScriptGroup& answered, Time now);
+  void SendAgain(AskedGroup& asked, Time now);
+  // What the server had to do with a group's end.
+  enum class Server : std::uint8_t {
+    kSilent,    // nothing: late, lost, or never asked
+    kRefused,   // it would not decide
+    kAnswered,  // it does decide, whatever became of this one
+  };
+  void End(AskedGroup& asked, const absl::Status& status, Server server, Time now);
+  void Judge(const AskedGroup& asked, const absl::Status& status, Server server);
   // Of one whose charge may have been made, nobody knows.
-  void Judge(const AskedGroup& asked, const absl::Status& status, bool refused = false);
-  void EndUnknown(AskedGroup& asked, const absl::Status& status, bool lost);
+  void EndUnknown(AskedGroup& asked, const absl::Status& status, Server server, bool lost,
+                  Time now);
   void ReleaseSlots(const AskedGroup& asked, bool lost);
   void OnDeadline();
   void Recycle(AskedGroup& asked);
@@ -77,7 +83,7 @@ class CallQueue {
   const absl::Status late_;
 
   SlotIds slots_;
-  DeadlineHeap<AskedGroup> deadlines_;
+  PlacedHeap<AskedGroup, &AskedGroup::deadline, &AskedGroup::place> deadlines_;
   Wake wake_;
   std::vector<AskedGroup*> waiting_;
   std::vector<AskedGroup*> leaving_;  // what was waiting, while it is sent
