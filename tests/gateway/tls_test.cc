@@ -436,28 +436,6 @@ TEST_F(TlsGatewayTest, AnswersAClientThatHasSaidAll) {
   EXPECT_TRUE(client.Ended());
 }
 
-TEST_F(TlsGatewayTest, DrainsBetweenHandshakeAndAnswer) {
-  StartByHand();
-  RawClient silent(port());  // ended at once
-  TlsClient idle(port(), Trusting());
-  ASSERT_TRUE(idle.Handshake()) << idle.why();
-  idle.UpdateKeys();  // which is no request
-  TlsClient busy(port(), Trusting());
-  ASSERT_TRUE(busy.Handshake()) << busy.why();
-  busy.Send(kGet);
-  RawClient upstream(upstream_.Accept());
-  upstream.ReadUntil("\r\n\r\n");
-  std::thread drain([this] { gateway_->Drain(20s); });
-  EXPECT_EQ(silent.ReadToEnd(), "");
-  EXPECT_TRUE(idle.Ended());
-  upstream.Send(kOk);
-  const RawResponse response = busy.ReadResponse();
-  EXPECT_EQ(response.body, "ok");
-  EXPECT_EQ(response.Field("Connection"), "close");
-  EXPECT_TRUE(busy.Ended());
-  drain.join();
-}
-
 // On one loop it is known in which order connections hear of the drain: as they came.
 class TlsDrainTest : public TlsGatewayTest {
  protected:
@@ -490,6 +468,28 @@ class TlsDrainTest : public TlsGatewayTest {
 };
 
 // Who has begun with a handshake has a request, and sends it behind the handshake's end.
+TEST_F(TlsDrainTest, DrainsBetweenHandshakeAndAnswer) {
+  StartByHand();
+  RawClient silent(port());  // ended at once
+  TlsClient idle(port(), Trusting());
+  ASSERT_TRUE(idle.Handshake()) << idle.why();
+  idle.UpdateKeys();  // which is no request
+  TlsClient busy(port(), Trusting());
+  ASSERT_TRUE(busy.Handshake()) << busy.why();
+  busy.Send(kGet);
+  RawClient upstream(upstream_.Accept());
+  upstream.ReadUntil("\r\n\r\n");
+  std::thread drain([this] { gateway_->Drain(20s); });
+  EXPECT_EQ(silent.ReadToEnd(), "");
+  EXPECT_TRUE(idle.Ended());
+  upstream.Send(kOk);
+  const RawResponse response = busy.ReadResponse();
+  EXPECT_EQ(response.body, "ok");
+  EXPECT_EQ(response.Field("Connection"), "close");
+  EXPECT_TRUE(busy.Ended());
+  drain.join();
+}
+
 TEST_F(TlsDrainTest, AnswersTheRequestBehindAHandshake) {
   StartByHand();
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
