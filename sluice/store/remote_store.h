@@ -80,8 +80,9 @@ class RemoteStore {
   // The claim may go at once. What can't be given back in the end stays charged.
   virtual void Undo(const RemoteClaim& claim, std::uint64_t units) = 0;
 
-  // Concurrency: the slot's time to live starts again, soon. Not tried twice: who holds a slot
-  // renews it several times in its life.
+  // Concurrency: the slot's time to live starts again, soon. One that is over by now, or that the
+  // store has lost, is taken again, whatever the room: its holder runs all the same. Not tried
+  // twice: who holds a slot renews it several times in its life.
   virtual void Renew(const RemoteClaim& claim) = 0;
 };
 

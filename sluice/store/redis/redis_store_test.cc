@@ -226,6 +226,21 @@ TEST_F(RedisStoreTest, ASlotIsHeldOnByRenewing) {
   EXPECT_GT(std::stoll(end()), std::stoll(before));
 }
 
+TEST_F(RedisStoreTest, ASlotThatIsHeldOnAndReleasedInOneTurnIsFree) {
+  const Want want{.key = Key("exports", "ann"),
+                  .limit = store_.Prepare(*concurrency::MakeLimit(1, 1h))};
+  Request held(want);
+  store_.Ask(held);
+  store_.OnLoop([&](RedisStore& store) {
+    store.Renew(held.claim());
+    store.Undo(held.claim(), 1);
+  });
+  EXPECT_TRUE(store_.AwaitThat([](const RedisCounters& c) { return c.undos.value() == 1; }));
+  Request more(want);
+  store_.Ask(more);
+  EXPECT_TRUE(more.allowed()) << more.status();
+}
+
 TEST_F(RedisStoreTest, AScriptThatTheServerLostIsLoadedOnceAndAskedAgain) {
   const LimitPtr limit = Bucket();
   EXPECT_TRUE(Allowed({.key = Key("api", "first"), .limit = limit}));

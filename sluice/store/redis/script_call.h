@@ -86,13 +86,14 @@ struct ScriptUndo {
   absl::Status status;
 };
 
-// A slot to be held on.
+// A slot to be held on. One that is over or that the server has lost is taken again, whatever the
+// room: its holder runs all the same.
 struct ScriptRenewal {
   std::string_view key;
   const ScriptLimit* limit = nullptr;
   Receipt receipt;
 
-  bool held = false;  // false: it is over, or was released
+  bool held = false;  // false: it was not, and was taken again
   absl::Status status;
 };
 

@@ -384,9 +384,27 @@ TEST_F(ScriptTest, ASlotIsHeldOnAndComesBackOnce) {
   EXPECT_TRUE(Charge("slots", limit, 2));
   server_.Undo({&undo, 1});
   EXPECT_FALSE(undo.given_back) << "a second time frees nobody else's";
+}
+
+TEST_F(ScriptTest, ASlotThatTheServerLostIsTakenAgainByItsHolderWhateverTheRoom) {
+  const ScriptLimit limit = Slots(2, 1h);
+  ScriptClaim two = Claim("slots", limit, 2);
+  ASSERT_EQ(Ask(two), ScriptGroup::State::kDone);
+  server_.Ask({"FLUSHALL"});
+  ASSERT_TRUE(Charge("slots", limit)) << "somebody came meanwhile";
+  ScriptRenewal renewal{.key = "slots", .limit = &limit, .receipt = two.receipt};
   server_.Renew({&renewal, 1});
+  EXPECT_TRUE(renewal.status.ok()) << renewal.status;
   EXPECT_FALSE(renewal.held);
-  EXPECT_FALSE(Charge("slots", limit));
+  EXPECT_FALSE(Charge("slots", limit)) << "three run";
+  EXPECT_GT(Ttl("slots"), 3'000'000);
+  server_.Renew({&renewal, 1});
+  EXPECT_TRUE(renewal.held);
+  ScriptUndo undo{.key = "slots", .limit = &limit, .receipt = two.receipt, .units = 2};
+  server_.Undo({&undo, 1});
+  EXPECT_TRUE(undo.given_back);
+  EXPECT_TRUE(Charge("slots", limit)) << "one runs";
+  EXPECT_FALSE(Charge("slots", limit)) << "two run";
 }
 
 TEST_F(ScriptTest, ThirtyTwoRequestsGoInOneCall) {

@@ -115,9 +115,10 @@ void GiveBack::Send() {
     for (Owed* owed : std::exchange(renewing_, {})) Recycle(*owed);
     return;
   }
-  while (!waiting_.empty() && calls_on_their_way_ < kMostCalls && SendUndos(now)) {
-  }
+  // First, since one that came behind its slot's release would take it again.
   while (!renewing_.empty() && SendRenewals(now)) {
+  }
+  while (!waiting_.empty() && calls_on_their_way_ < kMostCalls && SendUndos(now)) {
   }
 }
 
@@ -268,12 +269,7 @@ void GiveBack::OnRenewed(Call& call, const absl::StatusOr<net::RedisReply>& repl
   if (reply.ok()) {
     const absl::Status status = parts_.script.ReadRenew(*reply, call.renewals, parts_.clock.Read());
     if (reply->is_error()) parts_.link.OnError(reply->error());
-    if (absl::IsFailedPrecondition(status)) {
-      parts_.link.LoadAgain();
-      renewing_.insert(renewing_.end(), call.owed.begin(), call.owed.end());
-      call.owed.clear();
-      parts_.turn.Ask();
-    }
+    if (absl::IsFailedPrecondition(status)) parts_.link.LoadAgain();
   }
   for (Owed* owed : call.owed) Recycle(*owed);
   Recycle(call);

@@ -126,15 +126,21 @@ if letter == 'n' then
     return true
   end
 
-  -- 1 when the slot was held and is now for `life` more.
+  -- Holds the slot for `life` more. 1: it was held. 0: it was over, or the server had lost it, while
+  -- its holder could not be heard; who holds it runs all the same, so it is taken again whatever the
+  -- room.
   function self.renew(key, id, units, life)
     local slots = self.read(key)
     local word = member_of(id, units)
     local ends = slots and call('ZSCORE', key, word)
-    if not ends or tonumber(ends) <= now then return 0 end
+    local held = ends and tonumber(ends) > now
+    if not held then
+      if slots and slots.over > 0 then call('ZREMRANGEBYSCORE', key, 0, text_of(now)) end
+      set_sum(key, slots and slots.head, (slots and slots.live or 0) + units)
+    end
     call('ZADD', key, text_of(now + life), word)
     set_life(key)
-    return 1
+    return held and 1 or 0
   end
   return self
 end

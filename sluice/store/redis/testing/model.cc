@@ -59,9 +59,13 @@ Receipt ModelKey::Hold(std::uint64_t units, Now now, std::uint64_t slot) {
   if (units == 0) return {};
   DropOver(now);
   slots_.push_back({slot, {.end = EndOf(now), .units = units}});
+  SortSlots();
+  return {.before = static_cast<std::int64_t>(slot), .units = units};
+}
+
+void ModelKey::SortSlots() {
   std::stable_sort(slots_.begin(), slots_.end(),
                    [](const Slot& a, const Slot& b) { return a.held.end < b.held.end; });
-  return {.before = static_cast<std::int64_t>(slot), .units = units};
 }
 
 ModelKey::Answer ModelKey::Look(std::uint64_t cost, Now now) const {
@@ -111,15 +115,17 @@ void ModelKey::DropOver(Now now) {
 }
 
 bool ModelKey::Renew(const Receipt& receipt, Now now) {
-  for (Slot& slot : slots_) {
-    if (slot.id != static_cast<std::uint64_t>(receipt.before)) continue;
-    if (slot.held.end <= now.steady) return false;
-    slot.held.end = EndOf(now);
-    std::stable_sort(slots_.begin(), slots_.end(),
-                     [](const Slot& a, const Slot& b) { return a.held.end < b.held.end; });
-    return true;
+  const auto id = static_cast<std::uint64_t>(receipt.before);
+  const auto held = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& slot) {
+    return slot.id == id && slot.held.end > now.steady;
+  });
+  if (held == slots_.end()) {
+    Hold(receipt.units, now, id);
+    return false;
   }
-  return false;
+  held->held.end = EndOf(now);
+  SortSlots();
+  return true;
 }
 
 ModelKey ModelKey::As(const ScriptLimit& limit, Now before, Now after) const {
@@ -222,9 +228,8 @@ void Model::Undo(const ScriptUndo& undo, const Receipt& receipt, std::int64_t wa
 }
 
 bool Model::Renew(const ScriptRenewal& renewal, std::int64_t wall_us) {
-  const auto found = keys_.find(renewal.key);
-  if (found == keys_.end()) return false;
-  return found->second.Renew(renewal.receipt, NowOf(wall_us));
+  auto& key = keys_.try_emplace(std::string(renewal.key), *renewal.limit).first->second;
+  return key.Renew(renewal.receipt, NowOf(wall_us));
 }
 
 }  // namespace sluice::redis::testing

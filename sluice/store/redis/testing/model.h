@@ -26,6 +26,7 @@ class ModelKey {
   Answer Charge(std::uint64_t cost, Now now, std::uint64_t slot);
   Answer Force(std::uint64_t cost, Now now, std::uint64_t slot);
   void Undo(const Receipt& receipt, std::uint64_t units, Now now);
+  // Whether it was held; now it is.
   bool Renew(const Receipt& receipt, Now now);
   // The key under another limit.
   [[nodiscard]] ModelKey As(const ScriptLimit& limit, Now before, Now after) const;
@@ -43,6 +44,7 @@ class ModelKey {
   Receipt Hold(std::uint64_t units, Now now, std::uint64_t slot);
   [[nodiscard]] Time EndOf(Now now) const;
   void DropOver(Now now);
+  void SortSlots();
 
   ScriptLimit limit_;
   sluice::testing::PureKey key_;
