@@ -44,6 +44,8 @@ ServerError ServerErrorOf(std::string_view text) {
   for (const Known& known : kKnown) {
     if (known.word == word) return known.error;
   }
+  // Of a command inside of the script the server has no word of its own for it.
+  if (text.starts_with("ERR The user executing the script can't")) return ServerError::kNoPerm;
   return ServerError::kOther;
 }
 

@@ -103,6 +103,8 @@ TEST_F(RedisStoreAnswersTest, WhatTheServerRefusesIsToldInItsOwnWordsAndIsNoDeni
       {"BUSY Redis is busy running a script.", ServerError::kBusy},
       {"NOAUTH Authentication required.", ServerError::kNoAuth},
       {"NOPERM this user has no permissions to run the 'evalsha' command", ServerError::kNoPerm},
+      {"ERR The user executing the script can't run this command or subcommand",
+       ServerError::kNoPerm},
       {"MISCONF Redis is configured to save RDB snapshots", ServerError::kMisconf},
       {"CLUSTERDOWN Hash slot not served", ServerError::kClusterDown},
       {"MOVED 3999 127.0.0.1:6381", ServerError::kMoved},

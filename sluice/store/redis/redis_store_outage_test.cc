@@ -283,6 +283,15 @@ TEST_F(RedisStoreOutageTest, AUserWithoutTheRightsIsToldWhichAreMissing) {
   allow("+evalsha");
   ExpectRecovery();
   EXPECT_THAT(store_->health().why, ::testing::Not(HasSubstr("s3cret")));
+  // Of what the script calls the server says it in other words.
+  const auto& errors = store_->counters().errors;
+  const auto& refused = errors[static_cast<std::size_t>(ServerError::kNoPerm)];
+  const std::uint64_t before = refused.value();
+  allow("-set");
+  ExpectUnavailable("can't run this command");
+  EXPECT_GT(refused.value(), before);
+  allow("+set");
+  ExpectRecovery();
   // And where the keys are not ours to write.
   server_.Ask({"ACL", "SETUSER", "ann", "resetkeys", "~other:*"});
   ExpectUnavailable("NOPERM");
