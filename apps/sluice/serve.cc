@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <stop_token>
@@ -13,11 +14,14 @@
 #include <thread>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "apps/sluice/commands.h"
 #include "apps/sluice/demo.h"
 #include "sluice/base/log.h"
 #include "sluice/config/load.h"
 #include "sluice/config/report.h"
+#include "sluice/net/address.h"
 #include "sluice/server/server.h"
 
 namespace sluice::app {
@@ -25,13 +29,31 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Signals, from the moment this is made: one that comes while the doors are being opened is kept,
-// and neither lost nor deadly.
+// Signals, from the moment this is made. One that asks for the end while the doors are being
+// opened, which may take as long as a store or a name server likes, is followed at once.
 //
 // A reload has a thread of its own, for it may wait for a name server, and the end must not wait
 // for it. A SIGHUP that comes meanwhile is followed by one more reload.
 class Signals {
  public:
+  using Started = absl::StatusOr<std::unique_ptr<Server>>;
+
+  // What `start` returns, which is asked to give up when a signal asks for the end.
+  Started Start(const std::function<Started(std::stop_token)>& start) {
+    Started server = absl::CancelledError();
+    std::jthread starting([&](std::stop_token stop) {
+      server = start(std::move(stop));
+      asio::post(context_, [this] { context_.stop(); });
+    });
+    WaitWhile(starting);
+    context_.run();
+    starting.join();
+    signals_.cancel();  // who is to wait next waits for other things
+    context_.restart();
+    context_.poll();
+    return server;
+  }
+
   // Reloads on SIGHUP; returns when another one asks for the end, and load balancers have had the
   // time to notice, or a further signal says not to wait for them.
   void ServeUntilTheEnd(Server& server) {
@@ -45,8 +67,24 @@ class Signals {
   }
 
  private:
+  void WaitWhile(std::jthread& starting) {
+    signals_.async_wait([this, &starting](boost::system::error_code error, int signal) {
+      if (error) return;
+      if (signal == SIGHUP) {
+        again_ = true;
+      } else {
+        log::Info("stopping", {{"signal", signal}});
+        stopped_ = true;
+        starting.request_stop();
+      }
+      WaitWhile(starting);
+    });
+  }
+
   // Until a signal asks for the end, or the timer does.
   void Run(Server& server) {
+    if (std::exchange(stopped_, false)) return;
+    if (std::exchange(again_, false)) Reload(server);
     Wait(server);
     context_.restart();
     context_.run();
@@ -82,7 +120,8 @@ class Signals {
   asio::steady_timer timer_{context_};
   asio::signal_set signals_{context_, SIGINT, SIGTERM, SIGHUP};
   std::jthread reload_;
-  bool again_ = false;  // once the one that runs has ended
+  bool again_ = false;    // once the one that runs has ended, or the start
+  bool stopped_ = false;  // during the start
 };
 
 int Serve(config::LoadResult loaded, Server::Loader loader, const std::string& welcome) {
@@ -94,7 +133,14 @@ int Serve(config::LoadResult loaded, Server::Loader loader, const std::string& w
   }
   log::Configure(loaded.config->log.level, loaded.config->log.format);
   Signals signals;
-  auto server = Server::Start(*std::move(loaded.config), std::move(loader));
+  auto server = signals.Start([&](std::stop_token stop) {
+    return Server::Start(*std::move(loaded.config), std::move(loader), net::Resolve,
+                         std::move(stop));
+  });
+  if (absl::IsCancelled(server.status())) {
+    log::Info("stopped");
+    return config::kExitDone;
+  }
   if (!server.ok()) {
     std::cerr << "sluice: " << server.status().message() << "\n";
     return config::kExitFailed;

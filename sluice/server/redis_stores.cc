@@ -134,9 +134,11 @@ void RedisStores::Tell(const redis::ServerReport& report) {
   }
 }
 
-bool RedisStores::WaitUntilUp() {
+bool RedisStores::WaitUntilUp(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  if (changed_.wait_for(lock, settings_.connect_wait, [this] { return state_.up; })) return true;
+  const auto up = [this] { return state_.up; };
+  if (changed_.wait_for(lock, stop, settings_.connect_wait, up)) return true;
+  if (stop.stop_requested()) return false;
   log::Warning("doors open without the shared store; failure modes decide",
                {{"address", AddressOf(settings_.url)},
                 {"why", state_.why.empty() ? "no answer yet" : state_.why}});

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,8 +43,9 @@ class RedisStores {
   // Null: none is to be remembered.
   [[nodiscard]] DenialMemory* denials() { return denials_ ? &*denials_ : nullptr; }
 
-  // For at most connect_wait; false: it did not come, which is logged.
-  bool WaitUntilUp();
+  // For at most connect_wait, and not after `stop` is asked for; false: it did not come, which is
+  // logged.
+  bool WaitUntilUp(const std::stop_token& stop);
 
   // Gives what is still to be given back so long to leave, then ends all connections. The loops
   // run, and nobody asks any more. Does nothing a second time.
@@ -74,7 +76,7 @@ class RedisStores {
   std::vector<std::unique_ptr<redis::RedisStore>> stores_;  // by loop
 
   mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::vector<std::optional<redis::RedisHealth>> health_;  // by loop; nothing: not known yet
   State state_;
   bool told_ = false;  // of state_, to the log

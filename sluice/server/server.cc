@@ -76,7 +76,7 @@ class Server::Parts {
         loops_(config_.threads) {}
   ~Parts() { (void)Stop(); }
 
-  absl::Status Start();
+  absl::Status Start(const std::stop_token& stop);
   bool Reload(std::stop_token stop);
   Duration Leave();
   bool Stop();
@@ -89,8 +89,8 @@ class Server::Parts {
   const gateway::AccessLog* gateway_log() const { return access_log_ ? &*access_log_ : nullptr; }
   absl::StatusOr<std::shared_ptr<const ActiveRules>> Compile(std::shared_ptr<const RuleSet> rules);
   Limiter::Parts LimiterParts(const net::EventLoop& loop, ThreadMetrics& metrics);
-  absl::Status StartDoors();
-  absl::Status StartGateway();
+  absl::Status StartDoors(const std::stop_token& stop);
+  absl::Status StartGateway(const std::stop_token& stop);
   void StartHousekeeping();
   absl::Status Use(std::shared_ptr<const RuleSet> rules);
   absl::Status Use(const config::Config& next, std::stop_token stop);
@@ -138,7 +138,7 @@ class Server::Parts {
   std::unique_ptr<Housekeeping> housekeeping_;
 };
 
-absl::Status Server::Parts::Start() {
+absl::Status Server::Parts::Start(const std::stop_token& stop) {
   if (absl::Status opened = OpenAccessLog(); !opened.ok()) return opened;
   if (absl::Status opened = OpenStore(); !opened.ok()) return opened;
   auto active = Compile(config_.rules);
@@ -152,8 +152,9 @@ absl::Status Server::Parts::Start() {
     limiters_.push_back(std::make_unique<Limiter>(LimiterParts(loops_[i], metrics), active_));
   }
   loops_.Start();
-  if (redis_ != nullptr) redis_->WaitUntilUp();
-  if (absl::Status doors = StartDoors(); !doors.ok()) return doors;
+  if (redis_ != nullptr) redis_->WaitUntilUp(stop);
+  if (stop.stop_requested()) return absl::OkStatus();
+  if (absl::Status doors = StartDoors(stop); !doors.ok()) return doors;
   StartHousekeeping();
   started_ = true;
   ready_ = true;
@@ -213,7 +214,7 @@ Limiter::Parts Server::Parts::LimiterParts(const net::EventLoop& loop, ThreadMet
   return parts;
 }
 
-absl::Status Server::Parts::StartGateway() {
+absl::Status Server::Parts::StartGateway(const std::stop_token& stop) {
   auto certificates = Certificates::Load(*config_.gateway);
   if (!certificates.ok()) return certificates.status();
   certificates_ = *std::move(certificates);
@@ -221,7 +222,7 @@ absl::Status Server::Parts::StartGateway() {
   std::vector<Limiter*> limiters;
   for (const auto& limiter : limiters_) limiters.push_back(limiter.get());
   options_ = GatewayOptionsOf(config_, certificates_->contexts(), gateway_log());
-  auto gateway = gateway::Gateway::Start(loops_, limiters, options_, resolve_);
+  auto gateway = gateway::Gateway::Start(loops_, limiters, options_, resolve_, stop);
   if (!gateway.ok()) return gateway.status();
   gateway_ = *std::move(gateway);
   log::Info("listening",
@@ -229,9 +230,9 @@ absl::Status Server::Parts::StartGateway() {
   return absl::OkStatus();
 }
 
-absl::Status Server::Parts::StartDoors() {
+absl::Status Server::Parts::StartDoors(const std::stop_token& stop) {
   if (config_.gateway) {
-    if (absl::Status started = StartGateway(); !started.ok()) return started;
+    if (absl::Status started = StartGateway(stop); !started.ok()) return started;
   }
   if (config_.admin) {
     admin::AdminPort::Views views{.ready = [this] { return ready_.load(); },
@@ -482,9 +483,12 @@ Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Server::~Server() = default;
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(config::Config config, Loader reload,
-                                                      gateway::Resolver resolve) {
+                                                      gateway::Resolver resolve,
+                                                      const std::stop_token& stop) {
   auto parts = std::make_unique<Parts>(std::move(config), std::move(reload), std::move(resolve));
-  if (absl::Status started = parts->Start(); !started.ok()) return started;
+  absl::Status started = parts->Start(stop);
+  if (stop.stop_requested()) return absl::CancelledError("stopped while it was starting");
+  if (!started.ok()) return started;
   return std::unique_ptr<Server>(new Server(std::move(parts)));
 }
 

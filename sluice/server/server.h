@@ -38,10 +38,12 @@ class Server {
   using Loader = std::function<config::LoadResult(std::uint64_t generation)>;
 
   // Starts everything that `config` names; doors are open when it returns. `reload` is kept for
-  // Reload(). `resolve` finds the upstreams; what it uses it must own (name_lookup.h). Errors: what
-  // could not be opened, with its address or file.
+  // Reload(). `resolve` finds the upstreams; what it uses it must own (name_lookup.h). May wait for
+  // the shared store (connect_wait) and for name servers, until `stop` is asked for. Errors: what
+  // could not be opened, with its address or file; Cancelled.
   static absl::StatusOr<std::unique_ptr<Server>> Start(config::Config config, Loader reload,
-                                                       gateway::Resolver resolve = net::Resolve);
+                                                       gateway::Resolver resolve = net::Resolve,
+                                                       const std::stop_token& stop = {});
   ~Server();  // as Stop()
 
   // True when the new configuration is in force; else the log has said why not. Waits for new

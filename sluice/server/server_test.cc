@@ -74,6 +74,39 @@ class DeadPort {
   net::tcp::socket socket_;
 };
 
+TEST(ServerTest, AStartThatWaitsForTheSharedStoreIsGivenUpWhenTheEndIsAskedFor) {
+  const DeadPort port;
+  const std::string text =
+      absl::StrCat("store: { redis: { url: \"redis://127.0.0.1:", port.number(),
+                   "\", connect_wait: 60s } }\n", "admin: { listen: 127.0.0.1:0 }\nthreads: 1\n");
+  const auto config = config::LoadText("test", text, ".", 1);
+  ASSERT_TRUE(config.config) << config.diagnostics.errors();
+  const Time before = SteadyNow();
+  std::stop_source stop;
+  std::promise<absl::Status> started;
+  std::jthread start([&] {
+    started.set_value(Server::Start(*config.config, {}, net::Resolve, stop.get_token()).status());
+  });
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(started.get_future().get()));
+  EXPECT_LT(SteadyNow() - before, std::chrono::seconds{30});
+}
+
+TEST(ServerTest, AStartThatWaitsForANameIsGivenUpWhenTheEndIsAskedFor) {
+  const auto answer = std::make_shared<std::promise<void>>();
+  std::stop_source stop;
+  const auto server = Server::Start(
+      *Configuration("http://dead.example:80", 1).config, {},
+      [&stop, answer](const net::HostPort& /*where*/) -> absl::StatusOr<gateway::Endpoints> {
+        stop.request_stop();
+        answer->get_future().wait();
+        return absl::NotFoundError("too late");
+      },
+      stop.get_token());
+  EXPECT_TRUE(absl::IsCancelled(server.status())) << server.status();
+  answer->set_value();
+}
+
 TEST(ServerTest, OpensItsDoorsWithoutTheSharedStoreOnceItHasWaited) {
   std::vector<std::string> lines;
   log::SetSink([&lines](std::string_view line) { lines.emplace_back(line); });

@@ -2,12 +2,13 @@
 import contextlib
 import http.client
 import json
+import os
 import signal
 import tempfile
 import time
 import unittest
 
-from processes import Sluice, Worker, ask, wait_until
+from processes import BIN, Program, Sluice, Worker, ask, free_port, wait_until
 from redis_nodes import nodes, settings
 
 NODES = 2
@@ -164,6 +165,17 @@ class WithoutTheStore(unittest.TestCase):
             wait_until(lambda: shared_store(sluice)["up"], "it is told that the store is there", seconds=5)
             self.assertEqual(statuses([sluice], 6, key="eve"), [200] * 4 + [429] * 2)
             self.assertEqual(sluice.stop(), 0)
+
+    def test_a_signal_ends_a_start_that_waits_for_the_store(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "sluice.yaml")
+            with open(path, "w") as file:
+                file.write(f"store: {{ redis: {{ url: 'redis://127.0.0.1:{free_port()}', connect_wait: 60s }} }}\n"
+                           "admin: { listen: 127.0.0.1:0 }\n")
+            sluice = Program([f"{BIN}/sluice", "serve", "--config", path])
+            sluice.wait_for("shared store does not answer")
+            self.assertEqual(sluice.stop(), 0)
+            self.assertEqual(sluice.count("listening"), 0)
 
     def test_a_server_that_forgot_the_script_or_all_it_knew_is_asked_on(self):
         with nodes("  - { name: api, key: api_key, limit: 2/h }") as (redis, _, _, gateways):

@@ -59,10 +59,10 @@ Gateway::UpstreamCounts CountsOf(const Upstream& upstream, bool in_force, bool c
 absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(net::EventLoops& loops,
                                                         std::span<Limiter* const> limiters,
                                                         const GatewayOptions& options,
-                                                        Resolver resolve) {
+                                                        Resolver resolve, std::stop_token stop) {
   assert(limiters.size() == loops.size());
   auto gateway = std::unique_ptr<Gateway>(new Gateway(loops, std::move(resolve)));
-  absl::StatusOr<Settings> settings = gateway->Prepare(options, {});
+  absl::StatusOr<Settings> settings = gateway->Prepare(options, std::move(stop));
   if (!settings.ok()) return settings.status();
   for (std::size_t i = 0; i < loops.size(); ++i) {
     gateway->parts_.push_back(std::make_unique<LoopParts>(loops[i], *limiters[i], loops.size(),

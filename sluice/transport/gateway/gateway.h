@@ -66,10 +66,10 @@ class Gateway {
 
   // Resolves the upstreams and listens. `loops` and `limiters`, one for each loop, outlive the
   // gateway; what `resolve` uses must do so, too (name_lookup.h). The loops may run already.
-  // Errors: as net::Listen and LookUp().
+  // Errors: as net::Listen and LookUp(), which gives up when `stop` is asked for.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Gateway>> Start(
       net::EventLoops& loops, std::span<Limiter* const> limiters, const GatewayOptions& options,
-      Resolver resolve = net::Resolve);
+      Resolver resolve = net::Resolve, std::stop_token stop = {});
   Gateway(const Gateway&) = delete;
   Gateway& operator=(const Gateway&) = delete;
   ~Gateway();  // as Drain(0)
