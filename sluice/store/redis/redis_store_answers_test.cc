@@ -181,8 +181,13 @@ TEST_F(RedisStoreAnswersTest, WhatIsNoAnswerOfTheScriptIsDataLoss) {
       "*3\r\n" + time + std::string(kCharged) + std::string(kCharged),
       "*2\r\n" + time + "*0\r\n",
       "*2\r\n" + time + "*1\r\n:1\r\n",
-      "*2\r\n" + time + "*3\r\n:7\r\n:2\r\n$0\r\n\r\n",
-      "*2\r\n" + time + "*3\r\n:1\r\n:9\r\n$0\r\n\r\n",
+      "*2\r\n" + time + "*2\r\n:7\r\n$1\r\n2\r\n",
+      "*2\r\n" + time + "*2\r\n:1\r\n$1\r\n9\r\n",
+      "*2\r\n" + time + "*2\r\n:1\r\n:2\r\n",
+      "*2\r\n" + time + "*3\r\n:1\r\n$1\r\n2\r\n$1\r\n2\r\n",
+      "*2\r\n" + time + "$1\r\n9\r\n",
+      "*2\r\n" + time + "$0\r\n\r\n",
+      "*2\r\n" + time + ":2\r\n",
       "*2\r\n" + time + "*3\r\n:2\r\n:1\r\n$1\r\nx\r\n",
       "*2\r\n" + time + "*3\r\n:2\r\n:9\r\n$1\r\nx\r\n",
       "*2\r\n" + time + "*2\r\n:4\r\n$9\r\nDAMAGED x\r\n",
@@ -202,7 +207,7 @@ TEST_F(RedisStoreAnswersTest, AnAnswerThatTheAlgorithmDoesNotConfirmIsInternal) 
   Start();
   Request request(Bucket());
   // A bucket with room is said to have none.
-  EXPECT_EQ(Ask(request, "*2\r\n:1780000000000000\r\n*3\r\n:0\r\n:0\r\n$0\r\n\r\n").code(),
+  EXPECT_EQ(Ask(request, "*2\r\n:1780000000000000\r\n$1\r\n0\r\n").code(),
             absl::StatusCode::kInternal)
       << request.status();
   EXPECT_EQ(store_->counters().disagreements.value(), 1u);
@@ -344,7 +349,7 @@ TEST_F(RedisStoreAnswersTest, UndosWaitForTheStoreUpToABoundOfWhichSlotsMayFillA
   server_.Answer({std::string(kCharged)});
   store_->Send({&slot});
   (void)server_.ReadCall();
-  server_.Answer({"*3\r\n:1\r\n:2\r\n$3\r\n0 0\r\n"});
+  server_.Answer({"$4\r\n20 0\r\n"});
   ASSERT_TRUE(store_->Await({&bucket, &slot}));
   EXPECT_TRUE(bucket.allowed()) << bucket.status();
   EXPECT_TRUE(slot.allowed()) << slot.status();
@@ -367,7 +372,7 @@ TEST_F(RedisStoreAnswersTest, UndosThatAreWorthNothingAnyMoreMakeRoom) {
   Start(options);
   Request slot(
       {.key = Key("exports", "ann"), .limit = store_->Prepare(*concurrency::MakeLimit(1, 20ms))});
-  EXPECT_TRUE(Ask(slot, "*2\r\n:1780000000000000\r\n*3\r\n:1\r\n:2\r\n$3\r\n0 0\r\n").ok());
+  EXPECT_TRUE(Ask(slot, "*2\r\n:1780000000000000\r\n$4\r\n20 0\r\n").ok());
   server_.Close();
   EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return !store_->health().up; }));
   for (int i = 0; i < 2; ++i) store_->Undo(slot, 1);

@@ -22,14 +22,24 @@ constexpr std::int64_t kNsInUs = 1000;
 constexpr std::size_t kWordsOfLimit = 8;
 constexpr std::size_t kWordsOfShape = 5;
 
-// The first elements of a group's answer.
-enum class GroupCode : std::uint8_t {
+// A group's answer: a text, or with this as its first element.
+enum class GroupCode : std::int8_t {
+  kNone = -2,
+  kAlone = -1,
   kDenied = 0,
   kAllowed = 1,
   kOtherNumbers = 2,
   kBoundaries = 3,
   kTrouble = 4,
 };
+
+GroupCode CodeOf(const net::RedisValue& answer) {
+  if (answer.kind() == net::RedisKind::kText) return GroupCode::kAlone;
+  if (answer.size() == 0 || answer[0].kind() != net::RedisKind::kInteger) return GroupCode::kNone;
+  const std::int64_t code = answer[0].integer();
+  return code < 0 || code > static_cast<int>(GroupCode::kTrouble) ? GroupCode::kNone
+                                                                  : static_cast<GroupCode>(code);
+}
 
 // The server's word for what went wrong, as one for whoever asked.
 absl::Status TroubleOf(std::string_view text) {
@@ -278,24 +288,24 @@ void ScriptCall::ReadGroup(const net::RedisValue& answer, ScriptGroup& group) {
     claim.receipt = {};
     claim.damaged = false;
   }
-  const bool coded = answer.size() > 0 && answer[0].kind() == net::RedisKind::kInteger;
-  switch (coded ? answer[0].integer() : -1) {
-    case static_cast<int>(GroupCode::kDenied):
-    case static_cast<int>(GroupCode::kAllowed):
+  switch (CodeOf(answer)) {
+    case GroupCode::kAlone:
+    case GroupCode::kDenied:
+    case GroupCode::kAllowed:
       group.state = ScriptGroup::State::kDone;
       group.status = ReadClaims(answer, group);
       break;
-    case static_cast<int>(GroupCode::kOtherNumbers):
+    case GroupCode::kOtherNumbers:
       group.state = ScriptGroup::State::kAgain;
       group.status = ReadOthers(answer, group);
       break;
-    case static_cast<int>(GroupCode::kBoundaries):
+    case GroupCode::kBoundaries:
       group.state = ScriptGroup::State::kAgain;
       break;
-    case static_cast<int>(GroupCode::kTrouble):
+    case GroupCode::kTrouble:
       group.status = TroubleOf(answer[1].text());
       break;
-    default:
+    case GroupCode::kNone:
       group.status = absl::DataLossError("an answer that is none of our script");
       break;
   }
@@ -307,31 +317,18 @@ void ScriptCall::ReadGroup(const net::RedisValue& answer, ScriptGroup& group) {
 }
 
 absl::Status ScriptCall::ReadClaims(const net::RedisValue& answer, ScriptGroup& group) {
-  if (answer.size() != 1 + 2 * group.claims.size()) {
+  const bool alone = CodeOf(answer) == GroupCode::kAlone;
+  if (group.claims.size() != (alone ? 1 : answer.size() - 1)) {
     return absl::DataLossError("an answer for another number of claims");
   }
-  group.allowed = answer[0].integer() == static_cast<int>(GroupCode::kAllowed);
   bool room = true;
   for (std::size_t i = 0; i < group.claims.size(); ++i) {
     ScriptClaim& claim = group.claims[i];
-    claim.converts = false;
-    const std::int64_t done = answer[2 * i + 1].integer();
-    if (done < 0 || done > static_cast<int>(Done::kForced)) {
-      return absl::DataLossError("an answer that is none of our script");
-    }
-    Now now = NowOf(server_us_);
-    now.wall -= claim.limit->PhaseOf(claim.phase_bits);
-    const absl::StatusOr<Answer> read = AnswerOf(*claim.limit, {.done = static_cast<Done>(done),
-                                                                .state = answer[2 * i + 2].text(),
-                                                                .cost = claim.cost,
-                                                                .now = now,
-                                                                .slot = claim.slot});
-    if (!read.ok()) return read.status();
-    claim.decision = read->decision;
-    claim.receipt = read->receipt;
-    claim.damaged = read->damaged;
+    const net::RedisValue told = alone ? answer : answer[i + 1];
+    if (absl::Status read = ReadClaim(told.text(), claim); !read.ok()) return read;
     if (Binds(claim.kind)) room = room && claim.decision.allowed();
   }
+  group.allowed = alone ? room : CodeOf(answer) == GroupCode::kAllowed;
   // The other way round can be: two claims on one key may have room each, but not both.
   if (group.allowed && !room) {
     return absl::InternalError("the script allows what a binding claim has no room for");
@@ -339,6 +336,27 @@ absl::Status ScriptCall::ReadClaims(const net::RedisValue& answer, ScriptGroup& 
   if (!group.allowed && room && group.claims.size() == 1 && Binds(group.claims[0].kind)) {
     return absl::InternalError("the script denies what has room");
   }
+  return absl::OkStatus();
+}
+
+// `told`: what was done, and the state before.
+absl::Status ScriptCall::ReadClaim(std::string_view told, ScriptClaim& claim) const {
+  claim.converts = false;
+  const int done = told.empty() ? -1 : told[0] - '0';
+  if (done < 0 || done > static_cast<int>(Done::kForced)) {
+    return absl::DataLossError("an answer that is none of our script");
+  }
+  Now now = NowOf(server_us_);
+  now.wall -= claim.limit->PhaseOf(claim.phase_bits);
+  const absl::StatusOr<Answer> read = AnswerOf(*claim.limit, {.done = static_cast<Done>(done),
+                                                              .state = told.substr(1),
+                                                              .cost = claim.cost,
+                                                              .now = now,
+                                                              .slot = claim.slot});
+  if (!read.ok()) return read.status();
+  claim.decision = read->decision;
+  claim.receipt = read->receipt;
+  claim.damaged = read->damaged;
   return absl::OkStatus();
 }
 

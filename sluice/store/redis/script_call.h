@@ -138,6 +138,7 @@ class ScriptCall {
   [[nodiscard]] absl::Status ReadHead(const net::RedisValue& reply, std::size_t answers, Now now);
   void ReadGroup(const net::RedisValue& answer, ScriptGroup& group);
   [[nodiscard]] absl::Status ReadClaims(const net::RedisValue& answer, ScriptGroup& group);
+  [[nodiscard]] absl::Status ReadClaim(std::string_view told, ScriptClaim& claim) const;
   [[nodiscard]] absl::Status ReadOthers(const net::RedisValue& answer, ScriptGroup& group);
 
   // Of the command that is being written: each limit, and each kind of claim, once.

@@ -24,7 +24,7 @@ if letter == 't' or letter == 'l' then
   -- it would have without that.
   local function kept(limit, us, ticks, undone, undone_ticks)
     if ticks + undone + undone_ticks == 0 then
-      return format('%s%.0f', limit.sig, us), us + 1 - now
+      return limit.sig .. text_of(us), us + 1 - now
     end
     local life = us + 1 - now
     return format('%s%.0f %.0f %.0f %.0f', limit.sig, us, ticks, undone, undone_ticks),

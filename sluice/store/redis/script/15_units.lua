@@ -1,8 +1,6 @@
 -- What the algorithms share that count units up to a limit.
 local min, max = math.min, math.max
 
-local function text_of(number) return format('%.0f', number) end
-
 -- Whether `cost` more units fit beside `used`.
 local function fits(limit, used, cost)
   return cost == 0 or (cost <= limit and cost <= max(limit - used, 0))

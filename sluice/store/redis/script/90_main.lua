@@ -81,8 +81,7 @@ local function shape_of(word)
 end
 
 -- All that a request of one binding claim needs.
-local function decide_one(index)
-  local shape, more = shape_of(ARGV[claims + index])
+local function decide_one(index, shape, more)
   local limit, key = shape[1], KEYS[index]
   local algorithm = limit.algorithm
   local state, other = algorithm.read(key, limit, conversions and conversions[index])
@@ -90,10 +89,9 @@ local function decide_one(index)
   local room, after, told, life = algorithm.decide(limit, state, shape[3], shape[4], more, 1)
   if after then
     algorithm.write(key, limit, after, life)
-    return {1, CHARGED, told or ''}
+    return CHARGED .. (told or '')
   end
-  if room then return {1, LOOKED_ROOM, told or ''} end
-  return {0, LOOKED_NO_ROOM, told or ''}
+  return (room and LOOKED_ROOM or LOOKED_NO_ROOM) .. (told or '')
 end
 
 -- Made where there are other requests.
@@ -178,7 +176,7 @@ local function make_decide_group()
     end
     local states, others = read_states(asked, first)
     if others then return others end
-    local lives, changed, answer, allowed = {}, {}, {0}, true
+    local lives, changed, answer, allowed = {}, {}, {}, true
     for i, claim in ipairs(asked) do
       local room, _, told = decide(claim, states[claim.key], 0)
       answer[2 * i], answer[2 * i + 1] = room and LOOKED_ROOM or LOOKED_NO_ROOM, told or ''
@@ -193,8 +191,9 @@ local function make_decide_group()
         changed[key] = nil
       end
     end
-    answer[1] = allowed and 1 or 0
-    return answer
+    local words = {allowed and 1 or 0}
+    for i = 1, count do words[i + 1] = answer[2 * i] .. answer[2 * i + 1] end
+    return words
   end
 end
 
@@ -203,9 +202,10 @@ local next_size = sizes ~= '' and string.gmatch(sizes, '%d+')
 local first = 1
 while first <= #KEYS do
   local count = next_size and tonumber(next_size()) or 1
-  local done, answer
-  if count == 1 and shape_of(ARGV[claims + first])[2] == 'b' then
-    done, answer = pcall(decide_one, first)
+  local done, answer, shape, more
+  if count == 1 then shape, more = shape_of(ARGV[claims + first]) end
+  if shape and shape[2] == 'b' then
+    done, answer = pcall(decide_one, first, shape, more)
   else
     decide_group = decide_group or make_decide_group()
     done, answer = pcall(decide_group, first, count)

@@ -47,7 +47,7 @@ class FakeRedis {
 };
 
 // Of a group of one claim on a bucket that was full, and is charged.
-inline constexpr std::string_view kCharged = "*3\r\n:1\r\n:2\r\n$0\r\n\r\n";
+inline constexpr std::string_view kCharged = "$1\r\n2\r\n";
 // Gives nothing back, and does.
 inline constexpr std::string_view kNo = "*1\r\n:0\r\n";
 inline constexpr std::string_view kYes = "*1\r\n:1\r\n";
