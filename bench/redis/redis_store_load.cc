@@ -1,6 +1,7 @@
-// Keeps a RedisStore busy: so many requests under way at a time, on keys in turn, for some seconds.
+// Keeps the stores of some event loops busy: so many requests under way at a time, in all, on keys
+// in turn, for some seconds.
 //
-//   redis_store_load PORT IN_FLIGHT SECONDS KEYS RULES LIMIT
+//   redis_store_load PORT LOOPS IN_FLIGHT SECONDS KEYS RULES LIMIT
 //
 // Prints decisions a second, how many of them were allowed, calls, and this process' CPU time a
 // decision. RULES: of the same client, one claim for each. LIMIT: what each key may spend a second.
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "sluice/base/clock.h"
 #include "sluice/base/steady_now.h"
 #include "sluice/net/event_loops.h"
@@ -27,7 +29,8 @@ using namespace std::chrono_literals;
 
 struct Settings {
   std::uint16_t port;
-  std::size_t in_flight;
+  std::size_t loops;
+  std::size_t in_flight;  // on each loop
   std::chrono::seconds length;
   std::size_t keys;
   std::size_t rules;
@@ -53,14 +56,18 @@ std::string KeyBytes(std::size_t rule, std::size_t client) {
   return bytes;
 }
 
+// Of one loop.
 class Load {
  public:
-  Load(redis::RedisStore& store, const Settings& settings)
-      : store_(store),
+  Load(net::EventLoop& loop, const Clock& clock, const Settings& settings)
+      : store_(loop, clock,
+               {.connection = {.address = {"127.0.0.1", settings.port}},
+                .max_waiting = 2 * settings.in_flight}),
         settings_(settings),
-        limit_(*store.Prepare(*token_bucket::MakeLimit(
+        limit_(*store_.Prepare(*token_bucket::MakeLimit(
             {.count = settings.limit, .period = 1s}, static_cast<std::uint64_t>(settings.limit)))),
-        requests_(settings.in_flight) {
+        requests_(settings.in_flight),
+        next_(loop.index()) {
     for (std::size_t client = 0; client < settings.keys; ++client) {
       for (std::size_t rule = 0; rule < settings.rules; ++rule) {
         keys_.push_back(KeyBytes(rule, client));
@@ -73,6 +80,7 @@ class Load {
     for (Request& request : requests_) Ask(request);
   }
   [[nodiscard]] bool ended() const { return running_ == 0; }
+  [[nodiscard]] const redis::RedisStore& store() const { return store_; }
   [[nodiscard]] std::uint64_t decided() const { return decided_; }
   [[nodiscard]] std::uint64_t allowed() const { return allowed_; }
   [[nodiscard]] std::uint64_t failed() const { return failed_; }
@@ -86,7 +94,8 @@ class Load {
   void Ask(Request& request) {
     const Time now = SteadyNow();
     if (now >= end_) return;
-    const std::size_t client = next_++ * 7919 % settings_.keys;
+    const std::size_t client = next_ * 7919 % settings_.keys;
+    next_ += settings_.loops;
     request.claims.assign(settings_.rules, RemoteClaim{.limit = limit_.get()});
     for (std::size_t rule = 0; rule < settings_.rules; ++rule) {
       request.claims[rule].key = keys_[client * settings_.rules + rule];
@@ -106,13 +115,13 @@ class Load {
     }
   }
 
-  redis::RedisStore& store_;
+  redis::RedisStore store_;
   const Settings settings_;
   const std::shared_ptr<const RemoteLimit> limit_;
   std::vector<std::string> keys_;  // of each client, those of all rules
   std::vector<Request> requests_;
   Time end_{};
-  std::size_t next_ = 0;
+  std::size_t next_;
   std::size_t running_ = 0;
   std::uint64_t decided_ = 0;
   std::uint64_t allowed_ = 0;
@@ -121,51 +130,61 @@ class Load {
 
 int Run(const Settings& settings) {
   SystemClock clock;
-  net::EventLoops loops(1);
-  auto owned = std::make_unique<redis::RedisStore>(
-      loops[0], clock,
-      redis::RedisStoreOptions{.connection = {.address = {"127.0.0.1", settings.port}},
-                               .max_waiting = 2 * settings.in_flight});
-  redis::RedisStore& store = *owned;
+  net::EventLoops loops(settings.loops);
+  std::vector<std::unique_ptr<Load>> loads;
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    loads.push_back(std::make_unique<Load>(loops[i], clock, settings));
+  }
   loops.Start();
-  const auto wait_until = [&loops](const auto& holds) {
+  const auto wait_until = [&](const auto& holds) {
     for (bool done = false; !done;) {
       std::this_thread::sleep_for(1ms);
-      loops.OnEach([&](net::EventLoop&) { done = holds(); });
+      done = true;
+      loops.OnEach([&](net::EventLoop& loop) { done = done && holds(*loads[loop.index()]); });
     }
   };
-  wait_until([&] { return store.health().up; });
-  Load load(store, settings);
+  wait_until([](const Load& load) { return load.store().health().up; });
   const double cpu = CpuSeconds();
   const Time begin = SteadyNow();
-  loops.OnEach([&](net::EventLoop&) { load.Begin(); });
-  wait_until([&] { return load.ended(); });
+  loops.OnEach([&](net::EventLoop& loop) { loads[loop.index()]->Begin(); });
+  wait_until([](const Load& load) { return load.ended(); });
   const double seconds = std::chrono::duration<double>(SteadyNow() - begin).count();
-  const auto decided = static_cast<double>(load.decided());
-  std::printf(
-      "{\"per_second\": %.0f, \"allowed\": %.4f, \"failed\": %llu, \"calls\": %llu, \"cpu_us\": "
-      "%.3f}\n",
-      decided / seconds, static_cast<double>(load.allowed()) / decided,
-      static_cast<unsigned long long>(load.failed()),
-      static_cast<unsigned long long>(store.counters().calls.value()),
-      (CpuSeconds() - cpu) * 1e6 / decided);
-  loops.OnEach([&](net::EventLoop&) { owned.reset(); });
+  std::uint64_t decided = 0;
+  std::uint64_t allowed = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t calls = 0;
+  for (const auto& load : loads) {
+    decided += load->decided();
+    allowed += load->allowed();
+    failed += load->failed();
+    calls += load->store().counters().calls.value();
+  }
+  std::printf("%s\n",
+              absl::StrFormat("{\"per_second\": %.0f, \"allowed\": %.4f, \"failed\": %d, "
+                              "\"calls\": %d, \"cpu_us\": %.3f}",
+                              static_cast<double>(decided) / seconds,
+                              static_cast<double>(allowed) / static_cast<double>(decided), failed,
+                              calls, (CpuSeconds() - cpu) * 1e6 / static_cast<double>(decided))
+                  .c_str());
+  loops.OnEach([&](net::EventLoop& loop) { loads[loop.index()].reset(); });
   loops.Stop();
-  return load.failed() == 0 ? 0 : 1;
+  return failed == 0 ? 0 : 1;
 }
 
 }  // namespace
 }  // namespace sluice
 
 int main(int argc, char** argv) {
-  if (argc != 7) {
-    std::fprintf(stderr, "redis_store_load PORT IN_FLIGHT SECONDS KEYS RULES LIMIT\n");
+  if (argc != 8) {
+    std::fprintf(stderr, "redis_store_load PORT LOOPS IN_FLIGHT SECONDS KEYS RULES LIMIT\n");
     return 2;
   }
+  const auto loops = static_cast<std::size_t>(std::atoi(argv[2]));
   return sluice::Run({.port = static_cast<std::uint16_t>(std::atoi(argv[1])),
-                      .in_flight = static_cast<std::size_t>(std::atoi(argv[2])),
-                      .length = std::chrono::seconds(std::atoi(argv[3])),
-                      .keys = static_cast<std::size_t>(std::atoi(argv[4])),
-                      .rules = static_cast<std::size_t>(std::atoi(argv[5])),
-                      .limit = std::atoi(argv[6])});
+                      .loops = loops,
+                      .in_flight = static_cast<std::size_t>(std::atoi(argv[3])) / loops,
+                      .length = std::chrono::seconds(std::atoi(argv[4])),
+                      .keys = static_cast<std::size_t>(std::atoi(argv[5])),
+                      .rules = static_cast<std::size_t>(std::atoi(argv[6])),
+                      .limit = std::atoi(argv[7])});
 }
