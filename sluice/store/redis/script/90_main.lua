@@ -94,6 +94,52 @@ local function decide_one(index, shape, more)
   return (room and LOOKED_ROOM or LOOKED_NO_ROOM) .. (told or '')
 end
 
+-- Made where there are requests of several claims.
+local function make_decide_binding()
+  -- Each claim's shape, and what more it has; nil where some do not bind or have a key in common.
+  local function shapes_of(first, count)
+    local found, mores, keys = {}, {}, {}
+    for i = 1, count do
+      local index = first + i - 1
+      local key = KEYS[index]
+      found[i], mores[i] = shape_of(ARGV[claims + index])
+      if found[i][2] ~= 'b' or keys[key] then return nil end
+      keys[key] = true
+    end
+    return found, mores
+  end
+
+  -- Each claim is decided on once, as if charged, and kept if all have room. Nil: not for these.
+  return function(first, count)
+    local asked, mores = shapes_of(first, count)
+    if not asked then return nil end
+    local rooms, after, told, lives, allowed, others = {}, {}, {}, {}, true, nil
+    for i, shape in ipairs(asked) do
+      local index, limit = first + i - 1, shape[1]
+      local key, algorithm = KEYS[index], limit.algorithm
+      local state, other = algorithm.read(key, limit, conversions and conversions[index])
+      if other then
+        others = others or {2}
+        others[#others + 1] = i
+        others[#others + 1] = other
+      elseif not others then
+        rooms[i], after[i], told[i], lives[i] =
+            algorithm.decide(limit, state, shape[3], shape[4], mores[i], 1)
+        allowed = allowed and rooms[i]
+      end
+    end
+    if others then return others end
+    local words = {allowed and 1 or 0}
+    for i, shape in ipairs(asked) do
+      local charges = allowed and after[i]
+      if charges then shape[1].algorithm.write(KEYS[first + i - 1], shape[1], after[i], lives[i]) end
+      local done = charges and CHARGED or (rooms[i] and LOOKED_ROOM or LOOKED_NO_ROOM)
+      words[i + 1] = done .. (told[i] or '')
+    end
+    return words
+  end
+end
+
 -- Made where there are other requests.
 local function make_decide_group()
   local BINDS = {b = true, B = true, l = true}
@@ -197,16 +243,20 @@ local function make_decide_group()
   end
 end
 
-local decide_group
+local decide_binding, decide_group
 local next_size = sizes ~= '' and string.gmatch(sizes, '%d+')
 local first = 1
 while first <= #KEYS do
   local count = next_size and tonumber(next_size()) or 1
-  local done, answer, shape, more
-  if count == 1 then shape, more = shape_of(ARGV[claims + first]) end
-  if shape and shape[2] == 'b' then
-    done, answer = pcall(decide_one, first, shape, more)
+  local done, answer = true, nil
+  if count == 1 then
+    local shape, more = shape_of(ARGV[claims + first])
+    if shape[2] == 'b' then done, answer = pcall(decide_one, first, shape, more) end
   else
+    decide_binding = decide_binding or make_decide_binding()
+    done, answer = pcall(decide_binding, first, count)
+  end
+  if done and not answer then
     decide_group = decide_group or make_decide_group()
     done, answer = pcall(decide_group, first, count)
   end
