@@ -40,7 +40,8 @@ struct Decision {
 };
 
 // What a charge took, so that it can be given back. Opaque to everybody but the algorithm that made
-// it. A receipt is good for one undo (which may be of a part of the units).
+// it. A receipt is good for one undo (which may be of a part of the units);
+// that of a lease for several, together of at most its units.
 struct Receipt {
   // What the charge marked. Buckets: the instant before it, in ticks. Windows: the window's number.
   // First-hit and calendar: the start. Log: the tick of the entry. Concurrency: the slot.

@@ -93,4 +93,26 @@ Duration LifetimeOf(const Limit& limit) {
       limit);
 }
 
+bool CanLease(const Limit& limit) {
+  return std::visit(Overloaded{
+                        [](const token_bucket::Limit&) { return true; },
+                        [](const leaky_bucket::Limit&) { return false; },
+                        [](const fixed_window::Limit&) { return true; },
+                        [](const sliding_window_counter::Limit&) { return false; },
+                        [](const calendar::Limit&) { return true; },
+                        [](const sliding_window_strict::Limit&) { return true; },
+                        [](const sliding_window_log::Limit&) { return true; },
+                        [](const concurrency::Limit&) { return false; },
+                    },
+                    limit);
+}
+
+Duration LongestLease(const Limit& limit) { return WindowOf(limit) / 2; }
+
+std::uint64_t MostLeased(const Limit& limit, Duration lease) {
+  const auto* bucket = std::get_if<token_bucket::Limit>(&limit);
+  if (bucket != nullptr) return token_bucket::MostLeased(*bucket, lease);
+  return CanLease(limit) ? CapacityOf(limit) : 0;
+}
+
 }  // namespace sluice

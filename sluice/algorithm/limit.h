@@ -37,4 +37,18 @@ using Limit =
 // forced beyond the capacity count as twice the capacity. Zero for concurrency without a ttl.
 [[nodiscard]] Duration LifetimeOf(const Limit& limit);
 
+// Whether units can be leased (store/remote_store.h): charged now, and spent by whoever took them
+// at any time up to the lease's end. So it is with the token bucket, fixed windows, the sliding
+// log, the strict counter and calendars. Not with the leaky bucket, where each unit leaves at a
+// time of its own, the sliding counter, which weighs what was spent by when it was, and
+// concurrency.
+[[nodiscard]] bool CanLease(const Limit& limit);
+
+// The longest lease under a limit, where CanLease(): half of WindowOf(). A longer one is cut to it.
+[[nodiscard]] Duration LongestLease(const Limit& limit);
+
+// How many units a lease of that length can have at most, of a key that owes nothing; more are
+// kNever. Token bucket: what is paid back within the lease is not there to be leased.
+[[nodiscard]] std::uint64_t MostLeased(const Limit& limit, Duration lease);
+
 }  // namespace sluice

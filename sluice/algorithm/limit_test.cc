@@ -59,6 +59,19 @@ TEST(LimitTest, TellsItsNameItsCapacityAndItsWindow) {
   }
 }
 
+TEST(LimitTest, LeasesAreOfAlgorithmsThatCountWhateverWhenItWasSpent) {
+  const std::set<std::string> can = {"token-bucket", "fixed-window", "calendar",
+                                     "sliding-window-strict", "sliding-window-log"};
+  for (const Row& row : Rows()) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(CanLease(row.limit), can.contains(row.name));
+    EXPECT_EQ(LongestLease(row.limit), row.window / 2);
+    if (row.name != "token-bucket") {
+      EXPECT_EQ(MostLeased(row.limit, seconds{1}), CanLease(row.limit) ? row.capacity : 0);
+    }
+  }
+}
+
 TEST(LimitTest, EqualNumbersAreEqualLimits) {
   const std::vector<Row> once = Rows();
   const std::vector<Row> again = Rows();

@@ -115,10 +115,11 @@ Step<State> Charge(const Limit& limit, State state, std::uint64_t cost, Time now
   return step;
 }
 
-Undone Undo(const Limit& limit, State state, const Receipt& receipt, std::uint64_t units, Time now,
-            std::uint64_t undone) {
+namespace {
+
+Undone UndoAt(const Limit& limit, State state, const Receipt& receipt, std::uint64_t units,
+              std::int64_t now_ticks, std::uint64_t undone) {
   units = std::min(units, receipt.units);
-  const std::int64_t now_ticks = TicksAt(limit, now);
   if (units == 0 || state.tat <= now_ticks) return {state, 0};
 
   // Charges and undos of others since then have moved the instant from which this one was paid
@@ -129,6 +130,56 @@ Undone Undo(const Limit& limit, State state, const Receipt& receipt, std::uint64
   const Int128 ticks = std::clamp(TicksBack(limit, units, receipt.units) - paid, Int128{0},
                                   Int128{state.tat - now_ticks});
   return {State{static_cast<std::int64_t>(state.tat - ticks)}, static_cast<std::uint64_t>(ticks)};
+}
+
+// The length of a lease in ticks, rounded up; longer than the capacity is as good as any more.
+std::int64_t LeaseTicks(const Limit& limit, Duration length) {
+  const Int128 ticks = Int128{std::max(length, Duration{0}).count()} * limit.ticks_per_ns;
+  return static_cast<std::int64_t>(std::min(ticks, Int128{limit.capacity} + 1));
+}
+
+}  // namespace
+
+Undone Undo(const Limit& limit, State state, const Receipt& receipt, std::uint64_t units, Time now,
+            std::uint64_t undone) {
+  return UndoAt(limit, state, receipt, units, TicksAt(limit, now), undone);
+}
+
+Step<State> DecideLease(const Limit& limit, State state, std::uint64_t cost, Time now,
+                        Duration length) {
+  const std::int64_t now_ticks = TicksAt(limit, now);
+  const std::int64_t ahead = LeaseTicks(limit, length);
+  const std::int64_t debt = std::max(state.tat, now_ticks) - now_ticks;
+  Step<State> step = Decide(limit, state, 0, now);
+  if (cost == 0) return step;
+  if (cost > limit.burst || ahead > limit.capacity - Increment(limit, cost)) {
+    step.decision.verdict = Verdict::kNever;
+    step.decision.retry_after = kNever;
+    return step;
+  }
+  const std::int64_t room = limit.capacity - Increment(limit, cost);
+  if (debt > room) {
+    step.decision.verdict = Verdict::kLimited;
+    step.decision.retry_after = ToDuration(limit, debt - room);
+    return step;
+  }
+  const State next{now_ticks + std::max(debt, ahead) + Increment(limit, cost)};
+  step = Decide(limit, next, 0, now);
+  step.receipt = {.before = state.tat, .charged_at = now_ticks + ahead, .units = cost};
+  return step;
+}
+
+std::uint64_t MostLeased(const Limit& limit, Duration length) {
+  const std::int64_t room = limit.capacity - LeaseTicks(limit, length);
+  if (room <= 0) return 0;
+  const Uint128 units =
+      Uint128{static_cast<std::uint64_t>(room)} * limit.units / limit.period_ticks;
+  return static_cast<std::uint64_t>(std::min(units, Uint128{limit.burst}));
+}
+
+Undone UndoLeased(const Limit& limit, State state, const Receipt& receipt, std::uint64_t units,
+                  Time now, std::uint64_t undone, std::int64_t lease_end) {
+  return UndoAt(limit, state, receipt, units, std::max(TicksAt(limit, now), lease_end), undone);
 }
 
 std::uint64_t Debt(const Limit& limit, State state, Time now) {

@@ -108,6 +108,41 @@ struct Undone {
 [[nodiscard]] Undone Undo(const Limit& limit, State state, const Receipt& receipt,
                           std::uint64_t units, Time now, std::uint64_t undone);
 
+// --- Leases ---
+//
+// Units that are charged now and spent by whoever took them at any time within `length`. They are
+// charged as of the lease's end, so that every stretch keeps its bound whenever they are spent:
+//
+//   now                 end = now + length      max(tat, end) + increment(cost)     now + capacity
+//    |-------- may be spent ----|--------- paid back -----------|-------- free --------|
+//
+//   allowed     <=> max(tat, end) + increment(cost) <= now + capacity      room is looked for at
+//   now next tat     =  max(tat, end) + increment(cost) retry_after  =  tat + increment(cost) - now
+//   - capacity
+//
+// Price: of the units that are paid back within the lease, up to length / interval go unused. So a
+// lease that is as long as the capacity never passes (kNever), nor one of more than MostLeased().
+//
+// The keeper keeps the key's latest lease end beside the state: until then what was leased may be
+// spent, so nothing is given back that would bring the TAT before it (UndoLeased).
+//
+// Guarantee: as above, whenever within its lease each unit is spent; what is undone counts nowhere.
+[[nodiscard]] Step<State> DecideLease(const Limit& limit, State state, std::uint64_t cost, Time now,
+                                      Duration length);
+// What one lease can have at most, of a key that owes nothing.
+[[nodiscard]] std::uint64_t MostLeased(const Limit& limit, Duration length);
+
+// As Undo(), on a key of which something was leased, for the receipts of leases and of charges:
+//
+//   returned = units * T - max(0, max(now, lease end)
+//                                 - max(tat before - (undone now - undone before), charged at))
+//
+// where a lease was charged at its end, and `lease_end` (ticks) is the latest of the key. The
+// receipt of a lease is good for several undos, together of at most its units.
+[[nodiscard]] Undone UndoLeased(const Limit& limit, State state, const Receipt& receipt,
+                                std::uint64_t units, Time now, std::uint64_t undone,
+                                std::int64_t lease_end);
+
 // Units owed at `now`, rounded up; 0 for a key that is as good as absent.
 [[nodiscard]] std::uint64_t Debt(const Limit& limit, State state, Time now);
 

@@ -42,9 +42,21 @@ struct RemoteClaim {
   ClaimKind kind = ClaimKind::kBinding;
   bool charge_denied = false;  // as Claim::charge_denied
   std::uint64_t cost = 1;      // 0: only look
+  // > 0: a lease, of `cost` units that this node spends on whom it admits, at any time within so
+  // long from the moment of asking. They are charged as of the lease's end, so that every stretch
+  // keeps its bound whenever they are spent; room is looked for at now. Longer than LongestLease()
+  // is cut to that. Only for a binding claim that is alone in its group, is no block and does not
+  // charge denials, and under a limit of which CanLease() says so.
+  Duration lease{0};
 
+  // Denied, a lease charges nothing, and the decision says what remains for a charge of now, and
+  // how long until this lease passes. Granted: what remains beside it.
   Decision decision;
   Receipt receipt;  // units 0: nothing charged
+  // Of a lease that was granted: for how long from the moment of asking (Apply's call, at the
+  // latest) its units may be spent. At most `lease`; less where the window that they were charged
+  // to ends.
+  Duration good_for{0};
 };
 
 // The claims of one request, at least one; no two on the same key.
@@ -77,7 +89,10 @@ class RemoteStore {
 
   // Gives back `units` (at most claim.receipt.units; of slots all come back) of what an Apply()
   // took, soon, and tries again while the store is gone, as long as the receipt is worth something.
-  // The claim may go at once. What can't be given back in the end stays charged.
+  // The claim may go at once. What can't be given back in the end stays charged. A receipt is good
+  // for one undo; that of a lease for as many as wanted, together of at most its units: each says
+  // what of it will not be spent. The latest may come after the lease's end; the later, the less
+  // returns.
   virtual void Undo(const RemoteClaim& claim, std::uint64_t units) = 0;
 
   // Concurrency: the slot's time to live starts again, soon. One that is over by now, or that the

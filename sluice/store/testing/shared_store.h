@@ -5,10 +5,17 @@
 //   ... limiter of node A: Check() ...
 //   node_a.Answer(clock.Read());                     // or
 //   node_a.Fail(absl::DeadlineExceededError(""))
+//
+// Where several nodes lease, they also share what was leased:
+//
+//   SharedLeases leases;
+//   SharedStore node_a(*counters, now, &leases), node_b(*counters, now, &leases);
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,9 +24,38 @@
 
 namespace sluice {
 
+// What a local store does not know of leases. Token bucket: the latest end of a lease of each key.
+// Log and strict counter: leases that are dated as of the moment of asking, and are dated anew as
+// of their ends once these have come.
+class SharedLeases {
+ public:
+  // Of a binding claim with a lease, alone in its group; `claim` is what `counters` know it as. The
+  // decision, and when it was granted the receipt.
+  void Decide(Store& counters, RemoteClaim& remote, Claim claim, Now now);
+  void Undo(Store& counters, const RemoteClaim& remote, Claim claim, std::uint64_t units, Now now);
+  // Before anything else at `now`.
+  void DateAnew(Store& counters, Now now);
+
+ private:
+  using Key = std::pair<std::uint64_t, std::uint64_t>;
+  struct Dated {
+    std::shared_ptr<const RemoteLimit> limit;  // of the claim
+    Claim claim;                               // its receipt: of what is charged now
+    std::uint64_t left;
+    Now end;
+    bool anew;
+  };
+  void DecideBucket(Store& counters, RemoteClaim& remote, Claim& claim, Now now);
+
+  std::map<Key, Time> latest_end_;
+  std::vector<Dated> dated_;  // a receipt's `undone_before` is which, from 1 on
+};
+
 class SharedStore final : public RemoteStore {
  public:
-  explicit SharedStore(Store& counters, Now now = {}) : counters_(counters), now_(now) {}
+  // `leases`: null: of this node alone.
+  explicit SharedStore(Store& counters, Now now = {}, SharedLeases* leases = nullptr)
+      : counters_(counters), now_(now), leases_(leases == nullptr ? own_leases_ : *leases) {}
 
   absl::StatusOr<std::shared_ptr<const RemoteLimit>> Prepare(const Limit& limit) const override;
   absl::Status Apply(RemoteGroup& group, Time deadline, Done done) override;
@@ -50,6 +86,8 @@ class SharedStore final : public RemoteStore {
 
   Store& counters_;
   Now now_;
+  SharedLeases own_leases_;
+  SharedLeases& leases_;
   absl::Status refusal_;
   std::vector<Waiting> waiting_;
   std::size_t asked_ = 0;
