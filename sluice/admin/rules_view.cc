@@ -87,13 +87,19 @@ json::object RuleJson(const Rule& rule) {
   return object;
 }
 
+json::array ListJson(const RuleSet& rules) {
+  json::array array;
+  for (const Rule& rule : rules.rules()) array.emplace_back(RuleJson(rule));
+  return array;
+}
+
 }  // namespace
 
 std::string RulesJson(const RuleSet& rules) {
-  json::array array;
-  for (const Rule& rule : rules.rules()) array.emplace_back(RuleJson(rule));
   return json::serialize(
-      json::object{{"generation", rules.generation()}, {"rules", std::move(array)}});
+      json::object{{"generation", rules.generation()}, {"rules", ListJson(rules)}});
 }
+
+std::string RuleListJson(const RuleSet& rules) { return json::serialize(ListJson(rules)); }
 
 }  // namespace sluice::admin

@@ -17,5 +17,7 @@ namespace sluice::admin {
 // "local" are the quota and window_ms of a node while the shared store is away, where those are a
 // part of the limit.
 [[nodiscard]] std::string RulesJson(const RuleSet& rules);
+// The list alone: the same text for the same rules, whatever their generation.
+[[nodiscard]] std::string RuleListJson(const RuleSet& rules);
 
 }  // namespace sluice::admin

@@ -57,6 +57,7 @@ std::optional<Decision> DenialMemory::Recall(const Name& name, std::uint64_t cos
     std::optional<Seen> seen = Read(At(key, place));
     if (!seen || seen->key != key) continue;
     if (Ns(now) >= seen->until || cost < seen->cost) return std::nullopt;
+    if (seen->sent <= forgotten_.load(kRelaxed)) return std::nullopt;
     // A reading of the clock may be a little behind that of another thread.
     const Duration passed{std::max<std::int64_t>(Ns(now) - seen->sent, 0)};
     seen->decision.retry_after = Shortened(seen->decision.retry_after, passed);
@@ -115,5 +116,7 @@ void DenialMemory::Forget(const Name& name) noexcept {
     }
   }
 }
+
+void DenialMemory::ForgetAll(Time now) noexcept { forgotten_.store(Ns(now), kRelaxed); }
 
 }  // namespace sluice

@@ -8,7 +8,8 @@
 //
 // Guarantee. Whoever is recalled here was denied by the store at most kLongest before; nobody is
 // admitted by it. What changes the counter elsewhere meanwhile (an undo, a new limit) is seen after
-// at most kLongest; an undo on this node at once (Forget).
+// at most kLongest; an undo on this node at once (Forget), and so what somebody elsewhere tells of
+// (ForgetAll).
 //
 // A fixed table, never grown: an entry gives way to the next that falls on its place, and the flood
 // then pays one more question. Two keys are taken for each other by nobody who does not know the
@@ -49,6 +50,8 @@ class DenialMemory {
   [[nodiscard]] std::optional<Decision> Recall(const Name& name, std::uint64_t cost,
                                                Time now) const noexcept;
   void Forget(const Name& name) noexcept;
+  // All that was sent until `now`.
+  void ForgetAll(Time now) noexcept;
 
  private:
   // Written under an odd sequence number, read between two equal even ones.
@@ -78,6 +81,7 @@ class DenialMemory {
 
   const std::size_t mask_;
   const std::unique_ptr<Entry[]> entries_;
+  std::atomic<std::int64_t> forgotten_{INT64_MIN};  // ns; what was sent until then is not recalled
 };
 
 }  // namespace sluice

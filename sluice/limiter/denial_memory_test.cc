@@ -53,6 +53,17 @@ TEST(DenialMemoryTest, ItsWaitsAreShorterByWhatHasPassedSinceItWasSent) {
   EXPECT_EQ(memory.Recall(Named(1), 3, kSent - 1ms)->retry_after, 5s);
 }
 
+TEST(DenialMemoryTest, AllThatWasSentUntilAnInstantCanBeForgotten) {
+  DenialMemory memory(16);
+  memory.Remember(Named(1), 1, Limited(5s), kSent);
+  memory.Remember(Named(2), 1, Limited(5s), kSent + 2ms);
+  memory.ForgetAll(kSent + 1ms);
+  EXPECT_FALSE(memory.Recall(Named(1), 1, kSent + 3ms));
+  EXPECT_TRUE(memory.Recall(Named(2), 1, kSent + 3ms));
+  memory.Remember(Named(1), 1, Limited(5s), kSent + 4ms);
+  EXPECT_TRUE(memory.Recall(Named(1), 1, kSent + 5ms));
+}
+
 TEST(DenialMemoryTest, ACostThatIsNeverMetStaysNever) {
   DenialMemory memory(16);
   memory.Remember(Named(1), 9, {.verdict = Verdict::kNever, .retry_after = kNever}, kSent);

@@ -96,6 +96,11 @@ absl::StatusOr<std::unique_ptr<RedisStores>> RedisStores::Open(net::EventLoops& 
     stores->stores_.push_back(
         std::make_unique<redis::RedisStore>(loops[i], clock, std::move(options)));
   }
+  stores->channel_ =
+      std::make_unique<NodeChannel>(loops[0], clock, stores->denials(),
+                                    redis::ChannelOptions{.connection = *std::move(connection),
+                                                          .prefix = settings.prefix,
+                                                          .node = config.node_name});
   return stores;
 }
 
@@ -157,7 +162,10 @@ void RedisStores::Close(Duration patience) {
   while (UndosWaiting() > 0 && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
-  loops_.OnEach([this](net::EventLoop& loop) { stores_[loop.index()].reset(); });
+  loops_.OnEach([this](net::EventLoop& loop) {
+    stores_[loop.index()].reset();
+    if (loop.index() == 0) channel_.reset();
+  });
   stores_.clear();
 }
 
@@ -246,6 +254,7 @@ void RedisStores::WriteMetrics(std::string& out) const {
     writer.Sample({{"kind", NameOf(static_cast<redis::ServerError>(kind))}}, total);
   }
   WriteWaits(out);
+  channel_->WriteMetrics(out);
 }
 
 void RedisStores::WriteWaits(std::string& out) const {

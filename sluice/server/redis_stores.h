@@ -23,6 +23,7 @@
 #include "sluice/config/config.h"
 #include "sluice/limiter/denial_memory.h"
 #include "sluice/net/event_loops.h"
+#include "sluice/server/node_channel.h"
 #include "sluice/store/redis/redis_store.h"
 
 namespace sluice {
@@ -42,6 +43,9 @@ class RedisStores {
   [[nodiscard]] Duration deadline() const { return settings_.deadline; }
   // Null: none is to be remembered.
   [[nodiscard]] DenialMemory* denials() { return denials_ ? &*denials_ : nullptr; }
+
+  // The rules that this node counts by from now on, for the other nodes (node_channel.h).
+  void TellOthers(const RuleSet& rules) { channel_->Use(rules); }
 
   // For at most connect_wait, and not after `stop` is asked for; false: it did not come, which is
   // logged.
@@ -74,6 +78,7 @@ class RedisStores {
   std::optional<DenialMemory> denials_;
   redis::ServerReport told_of_server_;                      // to the log
   std::vector<std::unique_ptr<redis::RedisStore>> stores_;  // by loop
+  std::unique_ptr<NodeChannel> channel_;                    // on the first loop
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable_any changed_;

@@ -152,7 +152,10 @@ absl::Status Server::Parts::Start(const std::stop_token& stop) {
     limiters_.push_back(std::make_unique<Limiter>(LimiterParts(loops_[i], metrics), active_));
   }
   loops_.Start();
-  if (redis_ != nullptr) redis_->WaitUntilUp(stop);
+  if (redis_ != nullptr) {
+    redis_->TellOthers(active_->rules());
+    redis_->WaitUntilUp(stop);
+  }
   if (stop.stop_requested()) return absl::OkStatus();
   if (absl::Status doors = StartDoors(stop); !doors.ok()) return doors;
   StartHousekeeping();
@@ -278,6 +281,7 @@ absl::Status Server::Parts::Use(std::shared_ptr<const RuleSet> rules) {
     limiters_[loop.index()]->Replace(next);
   });
   metrics_.Show(next->rules());
+  if (redis_ != nullptr) redis_->TellOthers(next->rules());
   const std::lock_guard lock(mutex_);
   active_ = next;
   return absl::OkStatus();

@@ -190,6 +190,10 @@ class RedisServer:
         done = subprocess.run(["redis-cli", "-p", str(self.port), *command], capture_output=True, text=True)
         return done.stdout.strip()
 
+    def counters(self):
+        """The keys that are not of the channel between nodes."""
+        return [key for key in self.cli("KEYS", "*").splitlines() if ":{channel}:" not in key]
+
     def calls(self):
         """How often the script was called."""
         for line in self.cli("INFO", "commandstats").splitlines():

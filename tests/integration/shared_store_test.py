@@ -31,7 +31,7 @@ class OneLimit(unittest.TestCase):
             self.assertEqual(headers["RateLimit"].split(";")[:2], ['"api"', "r=0"])
             self.assertGreater(int(headers["Retry-After"]), 600)
             self.assertEqual(ask(gateways[1].port, key="bob")[0], 200)
-            keys = redis.cli("KEYS", "*").splitlines()
+            keys = redis.counters()
             self.assertEqual(len(keys), 2)
             for key in keys:
                 self.assertGreater(int(redis.cli("PTTL", key)), 0)
@@ -77,7 +77,7 @@ class OneLimit(unittest.TestCase):
             slow = Worker()
             slow.work = lambda: self.assertEqual(ask(gateways[0].port, "/v1/exports?delay=1s")[0], 200)
             slow.start()
-            wait_until(lambda: redis.cli("DBSIZE") == "1", "the slot is taken")
+            wait_until(lambda: len(redis.counters()) == 1, "the slot is taken")
             self.assertEqual(ask(gateways[1].port)[0], 429)
             slow.join()
             wait_until(lambda: ask(gateways[1].port)[0] == 200, "the slot has come back", seconds=2)
@@ -165,6 +165,20 @@ class WithoutTheStore(unittest.TestCase):
             wait_until(lambda: shared_store(sluice)["up"], "it is told that the store is there", seconds=5)
             self.assertEqual(statuses([sluice], 6, key="eve"), [200] * 4 + [429] * 2)
             self.assertEqual(sluice.stop(), 0)
+
+    def test_nodes_that_count_by_other_rules_are_told_of(self):
+        rules = "  - { name: api, key: api_key, limit: 5/h }"
+        with nodes(rules) as (redis, _, orders, gateways):
+            one, other = gateways
+            for sluice in gateways:
+                wait_until(lambda: sluice.metric("sluice_nodes") == 2, "the nodes know of each other")
+                self.assertEqual(sluice.metric("sluice_nodes_with_other_rules"), 0)
+            changed = settings(orders, redis, "  - { name: api, key: api_key, limit: 6/h }")
+            one.reload(changed)
+            other.wait_for("nodes count by other rules than this one .*nodes=2")
+            self.assertEqual(other.metric("sluice_nodes_with_other_rules"), 1)
+            other.reload(changed)
+            other.wait_for("all nodes count by the same rules nodes=2")
 
     def test_a_signal_ends_a_start_that_waits_for_the_store(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -181,6 +181,7 @@ class Channel::Core {
   std::optional<std::string> version_;  // of the table that was told; nothing: none was
   Table table_;
   std::vector<ChannelNode> nodes_;
+  std::string refused_;  // the last words
   bool polling_ = false;
   Time next_beat_ = Time::min();
   TurnEnd turn_;
@@ -325,8 +326,13 @@ void Channel::Core::OnNodes(const net::RedisReply& reply) {
 void Channel::Core::OnError(std::string_view error) {
   if (error.starts_with("MOVED ")) {
     moved_ = MovedTo(error);
-    if (moved_) turn_.Ask();
-  } else if (error.starts_with("READONLY") || error.starts_with("MASTERDOWN")) {
+    if (moved_) return turn_.Ask();
+  }
+  if (refused_ != error) {
+    refused_ = error;
+    if (options_.on_refused) options_.on_refused(refused_);
+  }
+  if (error.starts_with("READONLY") || error.starts_with("MASTERDOWN")) {
     connection_->Renew(error);
   }
 }

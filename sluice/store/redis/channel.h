@@ -61,6 +61,8 @@ struct ChannelOptions {
   std::function<void(const Table&)> on_table;
   // The same with the nodes that were there within gone_after, this one among them, by id.
   std::function<void(const std::vector<ChannelNode>&)> on_nodes;
+  // The server refuses, in its own words: whenever those differ from the last ones. May be null.
+  std::function<void(std::string_view)> on_refused;
 };
 
 class Channel {

@@ -44,7 +44,8 @@ class Node {
                                .beat_every = 100ms,
                                .gone_after = 500ms,
                                .on_table = [this](const Table& table) { Heard(table_, table); },
-                               .on_nodes = [this](const auto& nodes) { Heard(nodes_, nodes); }});
+                               .on_nodes = [this](const auto& nodes) { Heard(nodes_, nodes); },
+                               .on_refused = [this](std::string_view why) { OnRefused(why); }});
     });
   }
   ~Node() {
@@ -81,6 +82,14 @@ class Node {
       return told == expected;
     });
   }
+  bool Refused(std::string_view word) {
+    std::unique_lock lock(mutex_);
+    return heard_.wait_for(lock, 20s, [&] { return refused_.starts_with(word); });
+  }
+  int refusals() {
+    const std::lock_guard lock(mutex_);
+    return refusals_;
+  }
   int tables() {
     const std::lock_guard lock(mutex_);
     return tables_;
@@ -95,6 +104,13 @@ class Node {
     heard_.notify_all();
   }
 
+  void OnRefused(std::string_view why) {
+    const std::lock_guard lock(mutex_);
+    refused_ = why;
+    ++refusals_;
+    heard_.notify_all();
+  }
+
   net::EventLoops loops_{1};
   std::unique_ptr<Channel> channel_;
   std::mutex mutex_;  // guards what follows
@@ -102,6 +118,8 @@ class Node {
   std::optional<Table> table_;
   std::optional<std::vector<ChannelNode>> nodes_;
   int tables_ = 0;
+  std::string refused_;
+  int refusals_ = 0;
 };
 
 net::RedisConnectionOptions To(const RedisServer& server) {
@@ -191,6 +209,19 @@ TEST(ChannelTest, TellsWhoIsThereAndWhatTheySay) {
   EXPECT_TRUE(ann.HearsNodes({"ann=rules 1", "bob=rules 1"}));
   bob.reset();
   EXPECT_TRUE(ann.HearsNodes({"ann=rules 1"})) << "after a while";
+}
+
+TEST(ChannelTest, WhatTheServerRefusesIsToldOnceInItsOwnWords) {
+  RedisServer server;
+  server.Ask({"ACL", "SETUSER", "default", "-eval"});
+  Node ann(To(server));
+  EXPECT_TRUE(ann.Refused("NOPERM"));
+  EXPECT_TRUE(ann.Hears({})) << "what it may, it goes on to do";
+  std::future<absl::Status> set = ann.Set("n", "1");
+  EXPECT_EQ(set.wait_for(600ms), std::future_status::timeout);
+  EXPECT_EQ(ann.refusals(), 1);
+  server.Ask({"ACL", "SETUSER", "default", "+eval"});
+  EXPECT_TRUE(set.get().ok());
 }
 
 TEST(ChannelTest, BoundsWhatItCarries) {
