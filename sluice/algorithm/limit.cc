@@ -1,5 +1,7 @@
 #include "sluice/algorithm/limit.h"
 
+#include <algorithm>
+
 #include "sluice/algorithm/internal/arithmetic.h"
 
 namespace sluice {
@@ -113,6 +115,12 @@ std::uint64_t MostLeased(const Limit& limit, Duration lease) {
   const auto* bucket = std::get_if<token_bucket::Limit>(&limit);
   if (bucket != nullptr) return token_bucket::MostLeased(*bucket, lease);
   return CanLease(limit) ? CapacityOf(limit) : 0;
+}
+
+Duration LeaseGoodFor(const Limit& limit, const Decision& granted, Duration lease) {
+  const bool in_window = std::holds_alternative<fixed_window::Limit>(limit) ||
+                         std::holds_alternative<calendar::Limit>(limit);
+  return in_window ? std::min(lease, granted.reset_after) : lease;
 }
 
 }  // namespace sluice

@@ -51,4 +51,8 @@ using Limit =
 // kNever. Token bucket: what is paid back within the lease is not there to be leased.
 [[nodiscard]] std::uint64_t MostLeased(const Limit& limit, Duration lease);
 
+// For how long a lease that was granted with this decision may be spent, from the moment that it
+// was decided for: no longer than its window lasts, where it was charged to one.
+[[nodiscard]] Duration LeaseGoodFor(const Limit& limit, const Decision& granted, Duration lease);
+
 }  // namespace sluice

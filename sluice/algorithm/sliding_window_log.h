@@ -96,6 +96,17 @@ template <EventLog L>
 [[nodiscard]] Answer Charge(const Limit& limit, const L& log, std::uint64_t cost, Time now,
                             std::uint64_t max_used);
 
+// A lease: units that are charged now and spent by whoever took them at any time within `length`
+// (at most half a window). As Decide, but the event is dated `length` ahead, and so counts from now
+// on until a window after the latest moment at which it may be spent. Charges that come before that
+// moment are dated as the newest event, as always: up to `length` later than they are.
+//
+// Guarantee: as above, whenever within its lease each unit is spent. A receipt of a lease is good
+// for several undos, together of at most its units.
+template <EventLog L>
+[[nodiscard]] Answer DecideLease(const Limit& limit, const L& log, std::uint64_t cost, Time now,
+                                 Duration length);
+
 // Takes `units` of the receipt's event out of the log, while they are in it. Any event of the same
 // stamp will do: they leave together, so there is no telling them apart. The keeper sees to it that
 // the receipt is of this log and of this limit.
@@ -137,14 +148,15 @@ inline Time TimeOf(const Limit& limit, std::int64_t tick) {
 template <EventLog L>
 class Window {
  public:
-  Window(const Limit& limit, const L& log, Time now)
+  // `ahead`: by how much an event would be dated later than now.
+  Window(const Limit& limit, const L& log, Time now, Duration ahead = Duration{0})
       : limit_(limit),
         log_(log),
         now_(std::clamp(now, Time{-kEnd}, Time{kEnd})),
         size_(log.size()),
         live_sum_(log.sum()) {
     if (size_ == 0) {
-      newest_ = TickUp(limit, now_);
+      newest_ = TickUp(limit, now_ + ahead);
       return;
     }
     newest_ = TickUp(limit, log.latest());
@@ -157,7 +169,7 @@ class Window {
       live_sum_ -= log_.at(expired_).cost;
       ++expired_;
     }
-    newest_ = std::max(newest_, TickUp(limit, now_));
+    newest_ = std::max(newest_, TickUp(limit, now_ + ahead));
   }
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
@@ -235,6 +247,15 @@ Answer AnswerOf(const Limit& limit, const L& log, const Window<L>& window, Verdi
 template <EventLog L>
 Answer Decide(const Limit& limit, const L& log, std::uint64_t cost, Time now) {
   const internal_log::Window<L> window(limit, log, now);
+  const Verdict verdict = internal::Judge(limit.limit, window.sum(), cost);
+  return internal_log::AnswerOf(limit, log, window, verdict, cost,
+                                verdict == Verdict::kAllowed ? cost : 0);
+}
+
+template <EventLog L>
+Answer DecideLease(const Limit& limit, const L& log, std::uint64_t cost, Time now,
+                   Duration length) {
+  const internal_log::Window<L> window(limit, log, now, length);
   const Verdict verdict = internal::Judge(limit.limit, window.sum(), cost);
   return internal_log::AnswerOf(limit, log, window, verdict, cost,
                                 verdict == Verdict::kAllowed ? cost : 0);

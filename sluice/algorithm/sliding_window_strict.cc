@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -11,12 +12,14 @@
 namespace sluice::sliding_window_strict {
 namespace {
 
+constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::min();
+
 // The counters that count at some moment: those of the sub-windows first .. last.
 struct Current {
-  std::int64_t number = 0;  // of the sub-window in which a charge counts now
-  std::int64_t first = 0;   // oldest that still counts and that the state holds
-  std::int64_t last = -1;   // newest that the state holds; below `first` when nothing counts
-  Uint128 sum = 0;          // of their units
+  std::int64_t number = 0;    // of the sub-window in which a charge counts now
+  std::int64_t first = 0;     // oldest that still counts and that the state holds
+  std::int64_t last = kNone;  // newest that the state holds; below `first` when nothing counts
+  Uint128 sum = 0;            // of their units
 };
 
 std::uint64_t& At(const View& state, std::int64_t number) {
@@ -36,17 +39,31 @@ void ForEach(const View& state, std::int64_t first, std::int64_t last, const F& 
   }
 }
 
-Current CurrentOf(const Limit& limit, const View& state, Time now) {
-  assert(state.counts.size() == static_cast<std::size_t>(limit.sub_windows) + 1);
-  const std::int64_t number =
-      internal::FloorDiv(now.time_since_epoch().count(), limit.step.count());
+// The oldest sub-window that `counts` has room for.
+std::int64_t OldestHeld(const View& state, std::int64_t newest) {
+  return newest - static_cast<std::int64_t>(state.counts.size()) + 1;
+}
+
+// `ahead`: by how much a charge would be dated later than now.
+Current CurrentOf(const Limit& limit, const View& state, Time now, Duration ahead = Duration{0}) {
+  assert(state.counts.size() == static_cast<std::size_t>(limit.sub_windows) + 1 ||
+         state.counts.size() == LeasedCounts(limit));
+  const auto number_at = [&](std::int64_t ns) {
+    return internal::FloorDiv(ns, limit.step.count());
+  };
+  const std::int64_t number = number_at(now.time_since_epoch().count());
+  std::int64_t charged = number;
+  if (ahead > Duration{0}) {
+    charged = number_at(internal::SaturatedSub(now.time_since_epoch().count(), -ahead.count()));
+  }
   Uint128 all = 0;
   for (const std::uint64_t count : state.counts) all += count;
-  if (all == 0) return {.number = number};
+  if (all == 0) return {.number = charged, .first = number - limit.sub_windows, .last = kNone};
   // A clock that steps back lets nothing leave.
-  Current current{.number = std::max(number, state.newest), .last = state.newest, .sum = all};
-  current.first = current.number - limit.sub_windows;
-  if (current.number > state.newest) {
+  Current current{.number = std::max(charged, state.newest), .last = state.newest, .sum = all};
+  const std::int64_t held = OldestHeld(state, state.newest);
+  current.first = std::max(number - limit.sub_windows, held);
+  if (current.first > held) {
     current.sum = 0;
     ForEach(state, current.first, current.last, [&](std::int64_t, std::uint64_t& count) {
       current.sum += count;
@@ -109,17 +126,33 @@ Verdict Judge(const Limit& limit, Uint128 sum, std::uint64_t cost) {
   return sum + cost <= limit.limit ? Verdict::kAllowed : Verdict::kLimited;
 }
 
-// Brings the state to the sub-window `number` and empties those in between.
+// Brings the state to the sub-window `number` and empties those in between, and those that are
+// over.
 void Advance(const View& state, const Current& current) {
+  const auto empty = [](std::int64_t, std::uint64_t& count) {
+    count = 0;
+    return true;
+  };
   if (current.last < current.first) {
     std::fill(state.counts.begin(), state.counts.end(), 0);
   } else {
-    ForEach(state, current.last + 1, current.number, [](std::int64_t, std::uint64_t& count) {
-      count = 0;
-      return true;
-    });
+    ForEach(state, current.last + 1, current.number, empty);
+    ForEach(state, OldestHeld(state, current.number), current.first - 1, empty);
   }
   state.newest = current.number;
+}
+
+// As if charged.
+Answer AnswerOf(const Limit& limit, const View& state, const Current& current, std::uint64_t cost,
+                Time now) {
+  const Verdict verdict = Judge(limit, current.sum, cost);
+  Answer answer{.decision = DecisionOf(limit, state, current, verdict, cost, now), .receipt = {}};
+  if (verdict == Verdict::kAllowed && cost > 0) {
+    answer.decision.remaining -= cost;
+    answer.decision.reset_after = LeavesAfter(limit, current.number, now);
+    answer.receipt = {.before = current.number, .units = cost};
+  }
+  return answer;
 }
 
 }  // namespace
@@ -138,15 +171,22 @@ absl::StatusOr<Limit> MakeLimit(std::int64_t limit, Duration window, int sub_win
 }
 
 Answer Decide(const Limit& limit, const View& state, std::uint64_t cost, Time now) {
-  const Current current = CurrentOf(limit, state, now);
-  const Uint128 sum = current.sum;
-  const Verdict verdict = Judge(limit, sum, cost);
-  Answer answer{.decision = DecisionOf(limit, state, current, verdict, cost, now), .receipt = {}};
-  if (verdict == Verdict::kAllowed && cost > 0) {
-    answer.decision.remaining -= cost;
-    answer.decision.reset_after = LeavesAfter(limit, current.number, now);
-    answer.receipt = {.before = current.number, .units = cost};
-  }
+  return AnswerOf(limit, state, CurrentOf(limit, state, now), cost, now);
+}
+
+Answer DecideLease(const Limit& limit, const View& state, std::uint64_t cost, Time now,
+                   Duration length) {
+  assert(state.counts.size() == LeasedCounts(limit));
+  return AnswerOf(limit, state, CurrentOf(limit, state, now, length), cost, now);
+}
+
+Answer ChargeLease(const Limit& limit, const View& state, std::uint64_t cost, Time now,
+                   Duration length) {
+  const Current current = CurrentOf(limit, state, now, length);
+  Answer answer = AnswerOf(limit, state, current, cost, now);
+  if (answer.receipt.units == 0) return answer;
+  Advance(state, current);
+  At(state, current.number) += cost;
   return answer;
 }
 
@@ -163,7 +203,7 @@ Answer Charge(const Limit& limit, const View& state, std::uint64_t cost, Time no
   if (charged > 0) {
     Advance(state, current);
     At(state, current.number) += charged;
-    current.first = current.number - limit.sub_windows;
+    current.first = std::max(current.first, OldestHeld(state, current.number));
     current.last = current.number;
     current.sum += charged;
     answer.receipt = {.before = current.number, .units = charged};

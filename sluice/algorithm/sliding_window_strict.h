@@ -17,7 +17,8 @@
 // Clock: steady. Where it steps back nothing leaves, and charges count as of the newest sub-window.
 //
 // Reload to other sub-windows: charge Debt() on a fresh state; that is as of now, so that nothing
-// comes back sooner than it would have.
+// comes back sooner than it would have. Where units are leased: as of the end of the newest
+// sub-window, since they may be spent until then.
 //
 // Cost: 8 + 4 * (k + 1) bytes a key, 8 + 8 * (k + 1) for limits above 2^31 - 1 (a forced charge may
 // reach twice the limit); a sum over k + 1 numbers a call.
@@ -46,12 +47,17 @@ struct Limit {
 [[nodiscard]] absl::StatusOr<Limit> MakeLimit(std::int64_t limit, Duration window,
                                               int sub_windows = 16);
 
-// The state lies where its keeper has put it: `counts` has sub_windows + 1 numbers; sub-window
-// number i is counts[i % size]. All zero: absent.
+// The state lies where its keeper has put it: `counts` has sub_windows + 1 numbers, or where leases
+// are kept LeasedCounts(); sub-window number i is counts[i % size]. All zero: absent.
 struct View {
   std::int64_t& newest;             // number of the newest sub-window that `counts` holds
   std::span<std::uint64_t> counts;  // the keeper may store them narrower
 };
+
+// Of a key of which units are leased: beside the sub-windows that count now, those ahead.
+[[nodiscard]] constexpr std::size_t LeasedCounts(const Limit& limit) {
+  return 2 * static_cast<std::size_t>(limit.sub_windows) + 1;
+}
 
 struct Answer {
   Decision decision;
@@ -63,6 +69,18 @@ struct Answer {
 // Charges `cost` whatever the room, up to `max_used` in all, and answers with what is left then.
 Answer Charge(const Limit& limit, const View& state, std::uint64_t cost, Time now,
               std::uint64_t max_used);
+// A lease: units that are charged now and spent by whoever took them at any time within `length`
+// (at most half a window). They count in the sub-window of now + length, from now on until a window
+// and a sub-window after it. Charges that come before that moment count there, too: as where the
+// clock steps back. Requires LeasedCounts(limit) numbers.
+//
+// Guarantee: as above, whenever within its lease each unit is spent. A receipt of a lease is good
+// for several undos, together of at most its units.
+[[nodiscard]] Answer DecideLease(const Limit& limit, const View& state, std::uint64_t cost,
+                                 Time now, Duration length);
+// Charges it where there is room.
+Answer ChargeLease(const Limit& limit, const View& state, std::uint64_t cost, Time now,
+                   Duration length);
 // Takes `units` out of the sub-window that the receipt names, while it counts.
 void Undo(const Limit& limit, const View& state, const Receipt& receipt, std::uint64_t units,
           Time now);

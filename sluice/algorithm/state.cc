@@ -103,6 +103,24 @@ SmallUndone Undo(const Limit& limit, const SmallState& state, const Receipt& rec
   });
 }
 
+Step<SmallState> DecideLease(const Limit& limit, const SmallState& state, std::uint64_t cost,
+                             Now now, Duration length) {
+  const auto* bucket = std::get_if<token_bucket::Limit>(&limit);
+  if (bucket == nullptr) return Decide(limit, state, cost, now);
+  const auto given = StateFor<token_bucket::Limit>(state);
+  return Widened(state, given, DecideLease(*bucket, given, cost, now.steady, length));
+}
+
+SmallUndone UndoLeased(const Limit& limit, const SmallState& state, const Receipt& receipt,
+                       std::uint64_t units, Now now, std::uint64_t undone, std::int64_t lease_end) {
+  const auto* bucket = std::get_if<token_bucket::Limit>(&limit);
+  const auto* held = std::get_if<token_bucket::State>(&state);
+  if (bucket == nullptr || held == nullptr) return Undo(limit, state, receipt, units, now, undone);
+  const auto [next, ticks] =
+      UndoLeased(*bucket, *held, receipt, units, now.steady, undone, lease_end);
+  return {next, ticks};
+}
+
 std::uint64_t DebtOf(const Limit& limit, const SmallState& state, Now now) {
   return VisitSmall<std::uint64_t>(limit, [&]<typename L>(const L& l) {
     return Debt(l, StateFor<L>(state), Small<L>::Clock(now));

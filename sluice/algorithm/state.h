@@ -31,6 +31,18 @@ struct SmallUndone {
 };
 [[nodiscard]] SmallUndone Undo(const Limit& limit, const SmallState& state, const Receipt& receipt,
                                std::uint64_t units, Now now, std::uint64_t undone);
+// --- Leases, of the algorithms with a small state that have them (CanLease) ---
+//
+// Token bucket: token_bucket.h says how, and what the keeper keeps beside the state. Windows and
+// calendars: as Decide(), since in a window it is all the same when something is spent; a lease
+// ends with its window (LeaseGoodFor).
+[[nodiscard]] Step<SmallState> DecideLease(const Limit& limit, const SmallState& state,
+                                           std::uint64_t cost, Now now, Duration length);
+// `lease_end` as the keeper has it: the token bucket's, else 0.
+[[nodiscard]] SmallUndone UndoLeased(const Limit& limit, const SmallState& state,
+                                     const Receipt& receipt, std::uint64_t units, Now now,
+                                     std::uint64_t undone, std::int64_t lease_end);
+
 [[nodiscard]] std::uint64_t DebtOf(const Limit& limit, const SmallState& state, Now now);
 [[nodiscard]] SmallState Convert(const Limit& from, const SmallState& state, const Limit& to,
                                  Now now);

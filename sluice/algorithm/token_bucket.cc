@@ -196,6 +196,16 @@ State Convert(const Limit& from, State state, const Limit& to, Time now) {
                static_cast<std::int64_t>(std::min(ticks, static_cast<Uint128>(to.capacity)))};
 }
 
+Leased ConvertLeased(const Limit& from, Leased leased, const Limit& to, Time now) {
+  State state = Convert(from, leased.state, to, now);
+  if (leased.lease_end <= TicksAt(from, now)) return {state, 0};
+  const Time end{Duration{internal::CeilDiv(leased.lease_end, std::int64_t{from.ticks_per_ns})}};
+  const std::int64_t end_ticks = TicksAt(to, end);
+  const State at_end = Convert(from, leased.state, to, end);
+  state.tat = std::max({state.tat, at_end.tat, end_ticks});
+  return {state, end_ticks};
+}
+
 State Owing(const Limit& limit, std::uint64_t used, Time now) {
   if (used == 0) return State{};
   return State{TicksAt(limit, now) +

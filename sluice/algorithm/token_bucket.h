@@ -143,6 +143,14 @@ struct Undone {
                                 std::uint64_t units, Time now, std::uint64_t undone,
                                 std::int64_t lease_end);
 
+struct Leased {
+  State state;
+  std::int64_t lease_end = 0;  // ticks; at or before now: as none
+};
+// As Convert(), of a key of which something was leased. What is owed at its end stays owed there,
+// in units, too, since until then it may be spent.
+[[nodiscard]] Leased ConvertLeased(const Limit& from, Leased leased, const Limit& to, Time now);
+
 // Units owed at `now`, rounded up; 0 for a key that is as good as absent.
 [[nodiscard]] std::uint64_t Debt(const Limit& limit, State state, Time now);
 

@@ -13,7 +13,7 @@ using LogLimit = sliding_window_log::Limit;
 
 PureKey::PureKey(Limit limit) : limit_(std::move(limit)) {
   if (const auto* strict = std::get_if<StrictLimit>(&limit_)) {
-    counters_.counts.resize(static_cast<std::size_t>(strict->sub_windows) + 1);
+    counters_.counts.resize(sliding_window_strict::LeasedCounts(*strict));
   }
 }
 
@@ -93,6 +93,42 @@ PureKey::Answer PureKey::Acquire(std::uint64_t cost, Now now) {
   return Force(cost, now, CapacityOf(limit_));
 }
 
+PureKey::Answer PureKey::DecideLeaseOn(std::uint64_t cost, Now now, Duration length) const {
+  if (const auto* strict = std::get_if<StrictLimit>(&limit_)) {
+    const auto answer = sliding_window_strict::DecideLease(
+        *strict, {counters_.newest, counters_.counts}, cost, now.steady, length);
+    return {answer.decision, answer.receipt};
+  }
+  if (const auto* log = std::get_if<LogLimit>(&limit_)) {
+    const auto answer = sliding_window_log::DecideLease(*log, log_, cost, now.steady, length);
+    return {answer.decision, answer.receipt};
+  }
+  const auto step = sluice::DecideLease(limit_, small_, cost, now, length);
+  return {step.decision, step.receipt, step.damaged};
+}
+
+Decision PureKey::LookLease(std::uint64_t cost, Now now, Duration length) const {
+  return DecideLeaseOn(cost, now, length).decision;
+}
+
+PureKey::Answer PureKey::Lease(std::uint64_t cost, Now now, Duration length) {
+  Answer answer = DecideLeaseOn(cost, now, length);
+  if (answer.receipt.units == 0) return answer;
+  if (const auto* strict = std::get_if<StrictLimit>(&limit_)) {
+    (void)sliding_window_strict::ChargeLease(*strict, {counters_.newest, counters_.counts}, cost,
+                                             now.steady, length);
+  } else if (const auto* log = std::get_if<LogLimit>(&limit_)) {
+    log_.Keep(*log, sliding_window_log::DecideLease(*log, log_, cost, now.steady, length));
+  } else {
+    small_ = sluice::DecideLease(limit_, small_, cost, now, length).next;
+    answer.receipt.undone_before = undone_;
+    if (std::holds_alternative<token_bucket::Limit>(limit_)) {
+      lease_end_ = std::max(lease_end_, answer.receipt.charged_at);
+    }
+  }
+  return answer;
+}
+
 PureKey::Answer PureKey::Force(std::uint64_t cost, Now now, std::uint64_t max_debt) {
   if (const auto* strict = std::get_if<StrictLimit>(&limit_)) {
     const auto answer = sliding_window_strict::Charge(*strict, {counters_.newest, counters_.counts},
@@ -123,7 +159,8 @@ bool PureKey::Undo(const Receipt& receipt, std::uint64_t units, Now now) {
   } else if (const auto* log = std::get_if<LogLimit>(&limit_)) {
     sliding_window_log::Undo(*log, log_, receipt, units, now.steady);
   } else {
-    const auto [next, ticks] = sluice::Undo(limit_, small_, receipt, units, now, undone_);
+    const auto [next, ticks] =
+        sluice::UndoLeased(limit_, small_, receipt, units, now, undone_, lease_end_);
     small_ = next;
     undone_ += ticks;
   }
@@ -131,8 +168,18 @@ bool PureKey::Undo(const Receipt& receipt, std::uint64_t units, Now now) {
 }
 
 void PureKey::Convert(const Limit& to, Now now) {
-  if (HasSmallState(limit_) && HasSmallState(to)) {
+  const auto* bucket = std::get_if<token_bucket::Limit>(&limit_);
+  const auto* other_bucket = std::get_if<token_bucket::Limit>(&to);
+  if (bucket != nullptr && other_bucket != nullptr) {
+    const auto* state = std::get_if<token_bucket::State>(&small_);
+    const auto leased = token_bucket::ConvertLeased(
+        *bucket, {state == nullptr ? token_bucket::State{} : *state, lease_end_}, *other_bucket,
+        now.steady);
+    small_ = leased.state;
+    lease_end_ = leased.lease_end;
+  } else if (HasSmallState(limit_) && HasSmallState(to)) {
     small_ = sluice::Convert(limit_, small_, to, now);
+    lease_end_ = 0;
   } else if (const auto* log = std::get_if<LogLimit>(&limit_)) {
     log_.Rescale(*log, std::get<LogLimit>(to), now.steady);
   } else if (const auto* strict = std::get_if<StrictLimit>(&to)) {
@@ -140,7 +187,8 @@ void PureKey::Convert(const Limit& to, Now now) {
     const auto& from = std::get<StrictLimit>(limit_);
     if (from.step != strict->step || from.sub_windows != strict->sub_windows) {
       PureKey fresh(to);
-      fresh.Force(debt, now, ~std::uint64_t{0});
+      const Time until = SpentUntil(now);
+      fresh.Force(debt, {until, now.wall + (until - now.steady)}, ~std::uint64_t{0});
       counters_ = fresh.counters_;
     }
   }
@@ -158,9 +206,21 @@ std::uint64_t PureKey::Debt(Now now) const {
   return DebtOf(limit_, small_, now);
 }
 
+Time PureKey::SpentUntil(Now now) const {
+  Time until = now.steady;
+  if (const auto* bucket = std::get_if<token_bucket::Limit>(&limit_)) {
+    until = Time{Duration{lease_end_ / bucket->ticks_per_ns}};
+  } else if (const auto* strict = std::get_if<StrictLimit>(&limit_)) {
+    if (Debt(now) > 0) until = Time{(counters_.newest + 1) * strict->step - Duration{1}};
+  } else if (std::holds_alternative<LogLimit>(limit_) && log_.size() > 0) {
+    until = log_.latest();
+  }
+  return std::max(until, now.steady);
+}
+
 bool PureKey::SameState(const PureKey& other) const {
   return small_ == other.small_ && counters_ == other.counters_ && log_ == other.log_ &&
-         slots_.taken == other.slots_.taken;
+         slots_.taken == other.slots_.taken && lease_end_ == other.lease_end_;
 }
 
 }  // namespace sluice::testing

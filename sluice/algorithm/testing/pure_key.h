@@ -24,6 +24,9 @@ class PureKey {
 
   // Decides, and keeps the state when that says so.
   Answer Acquire(std::uint64_t cost, Now now);
+  // Takes a lease; its receipt may be undone in parts.
+  Answer Lease(std::uint64_t cost, Now now, Duration length);
+  [[nodiscard]] Decision LookLease(std::uint64_t cost, Now now, Duration length) const;
   [[nodiscard]] Decision Look(std::uint64_t cost, Now now) const;
   // Charges whatever the room, as far as `max_debt` units.
   Answer Force(std::uint64_t cost, Now now, std::uint64_t max_debt);
@@ -33,6 +36,8 @@ class PureKey {
   void Convert(const Limit& to, Now now);
 
   [[nodiscard]] std::uint64_t Debt(Now now) const;
+  // Until when something that is charged may be spent: at the latest, as far as the state tells.
+  [[nodiscard]] Time SpentUntil(Now now) const;
   [[nodiscard]] const Limit& limit() const { return limit_; }
   [[nodiscard]] bool SameState(const PureKey& other) const;
 
@@ -53,6 +58,7 @@ class PureKey {
   };
 
   [[nodiscard]] Answer DecideOn(std::uint64_t cost, Now now) const;
+  [[nodiscard]] Answer DecideLeaseOn(std::uint64_t cost, Now now, Duration length) const;
   [[nodiscard]] Decision DecideOnSlots(const concurrency::Limit& limit, std::uint64_t cost,
                                        Now now) const;
   Answer AcquireSlots(const concurrency::Limit& limit, std::uint64_t cost, Now now);
@@ -61,7 +67,8 @@ class PureKey {
   Limit limit_;
   SmallState small_;
   std::uint64_t undone_ = 0;
-  mutable Counters counters_;  // a View cannot be const; Decide and Debt do not write
+  std::int64_t lease_end_ = 0;  // token bucket
+  mutable Counters counters_;   // a View cannot be const; Decide and Debt do not write
   VectorLog log_;
   Slots slots_;
   std::int64_t next_slot_ = 1;
