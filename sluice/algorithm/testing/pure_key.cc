@@ -79,7 +79,7 @@ PureKey::Answer PureKey::Acquire(std::uint64_t cost, Now now) {
   }
   if (HasSmallState(limit_)) {
     const auto step = Decide(limit_, small_, cost, now);
-    small_ = step.next;
+    KeepSmall(step.next, now);
     Answer answer{step.decision, step.receipt, step.damaged};
     answer.receipt.undone_before = undone_;
     return answer;
@@ -91,6 +91,14 @@ PureKey::Answer PureKey::Acquire(std::uint64_t cost, Now now) {
     return answer;
   }
   return Force(cost, now, CapacityOf(limit_));
+}
+
+// With a state that is written goes a lease end that is over.
+void PureKey::KeepSmall(const SmallState& next, Now now) {
+  if (next == small_) return;
+  small_ = next;
+  const auto* bucket = std::get_if<token_bucket::Limit>(&limit_);
+  if (bucket != nullptr && lease_end_ <= token_bucket::TicksAt(*bucket, now.steady)) lease_end_ = 0;
 }
 
 PureKey::Answer PureKey::DecideLeaseOn(std::uint64_t cost, Now now, Duration length) const {
@@ -120,7 +128,7 @@ PureKey::Answer PureKey::Lease(std::uint64_t cost, Now now, Duration length) {
   } else if (const auto* log = std::get_if<LogLimit>(&limit_)) {
     log_.Keep(*log, sliding_window_log::DecideLease(*log, log_, cost, now.steady, length));
   } else {
-    small_ = sluice::DecideLease(limit_, small_, cost, now, length).next;
+    KeepSmall(sluice::DecideLease(limit_, small_, cost, now, length).next, now);
     answer.receipt.undone_before = undone_;
     if (std::holds_alternative<token_bucket::Limit>(limit_)) {
       lease_end_ = std::max(lease_end_, answer.receipt.charged_at);
@@ -141,7 +149,7 @@ PureKey::Answer PureKey::Force(std::uint64_t cost, Now now, std::uint64_t max_de
     return {answer.decision, answer.receipt};
   }
   const auto step = Charge(limit_, small_, cost, now, max_debt);
-  small_ = step.next;
+  KeepSmall(step.next, now);
   Answer answer{step.decision, step.receipt, step.damaged};
   answer.receipt.undone_before = undone_;
   return answer;
@@ -161,10 +169,22 @@ bool PureKey::Undo(const Receipt& receipt, std::uint64_t units, Now now) {
   } else {
     const auto [next, ticks] =
         sluice::UndoLeased(limit_, small_, receipt, units, now, undone_, lease_end_);
-    small_ = next;
+    KeepSmall(next, now);
     undone_ += ticks;
   }
   return true;
+}
+
+void PureKey::Owe(std::uint64_t units, Now now, Time until) {
+  const auto* bucket = std::get_if<token_bucket::Limit>(&limit_);
+  const bool can_tell = bucket != nullptr || std::holds_alternative<StrictLimit>(limit_) ||
+                        std::holds_alternative<LogLimit>(limit_);
+  const Duration ahead = can_tell ? std::max(until - now.steady, Duration{0}) : Duration{0};
+  const Now then{now.steady + ahead, now.wall + ahead};
+  (void)Force(units, then, units);
+  if (bucket != nullptr && ahead > Duration{0}) {
+    lease_end_ = token_bucket::TicksAt(*bucket, then.steady);
+  }
 }
 
 void PureKey::Convert(const Limit& to, Now now) {
@@ -187,8 +207,8 @@ void PureKey::Convert(const Limit& to, Now now) {
     const auto& from = std::get<StrictLimit>(limit_);
     if (from.step != strict->step || from.sub_windows != strict->sub_windows) {
       PureKey fresh(to);
-      const Time until = SpentUntil(now);
-      fresh.Force(debt, {until, now.wall + (until - now.steady)}, ~std::uint64_t{0});
+      const Time latest = now.steady + LongestLease(limit_);
+      if (debt > 0) fresh.Owe(debt, now, std::min(SpentUntil(now), latest));
       counters_ = fresh.counters_;
     }
   }
@@ -211,7 +231,10 @@ Time PureKey::SpentUntil(Now now) const {
   if (const auto* bucket = std::get_if<token_bucket::Limit>(&limit_)) {
     until = Time{Duration{lease_end_ / bucket->ticks_per_ns}};
   } else if (const auto* strict = std::get_if<StrictLimit>(&limit_)) {
-    if (Debt(now) > 0) until = Time{(counters_.newest + 1) * strict->step - Duration{1}};
+    // Whole microseconds, as a store of texts has them.
+    if (Debt(now) > 0) {
+      until = Time{(counters_.newest + 1) * strict->step - std::chrono::microseconds{1}};
+    }
   } else if (std::holds_alternative<LogLimit>(limit_) && log_.size() > 0) {
     until = log_.latest();
   }

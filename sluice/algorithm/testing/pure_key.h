@@ -32,11 +32,14 @@ class PureKey {
   Answer Force(std::uint64_t cost, Now now, std::uint64_t max_debt);
   // Concurrency: releases the slots; false when they were back already.
   bool Undo(const Receipt& receipt, std::uint64_t units, Now now);
+  // As if `units`, which may be spent until then, were charged, where the algorithm can tell.
+  void Owe(std::uint64_t units, Now now, Time until);
   // A reload. To another algorithm too, where both have a small state.
   void Convert(const Limit& to, Now now);
 
   [[nodiscard]] std::uint64_t Debt(Now now) const;
-  // Until when something that is charged may be spent: at the latest, as far as the state tells.
+  // Until when something that is charged may be spent, at the latest, as far as the state tells:
+  // also a clock that steps back leaves what is ahead.
   [[nodiscard]] Time SpentUntil(Now now) const;
   [[nodiscard]] const Limit& limit() const { return limit_; }
   [[nodiscard]] bool SameState(const PureKey& other) const;
@@ -63,6 +66,8 @@ class PureKey {
                                        Now now) const;
   Answer AcquireSlots(const concurrency::Limit& limit, std::uint64_t cost, Now now);
   [[nodiscard]] std::uint64_t InFlight(Now now) const;
+
+  void KeepSmall(const SmallState& next, Now now);
 
   Limit limit_;
   SmallState small_;

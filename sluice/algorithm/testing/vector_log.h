@@ -37,7 +37,8 @@ class VectorLog {
   // A reload.
   void Rescale(const sliding_window_log::Limit& from, const sliding_window_log::Limit& to,
                Time now) {
-    Keep(from, sliding_window_log::Decide(from, *this, 0, now));
+    const bool same_times = from.tick == to.tick && from.window == to.window;
+    if (!same_times) Keep(from, sliding_window_log::Decide(from, *this, 0, now));
     std::vector<sliding_window_log::Event> rescaled;
     for (const auto& event : events_) {
       const auto moved = sliding_window_log::Rescale(from, latest_, event, to);

@@ -153,6 +153,8 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
     const ScriptLimit* limit;
     Receipt receipt;   // of the script
     Receipt expected;  // of the model
+    bool lease;
+    std::uint64_t left;  // to be given back
   };
 
   DifferentialTest() : server_(Clock::kManual) {
@@ -219,6 +221,18 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
     return claim;
   }
 
+  // As its own request: what may be leased sometimes is.
+  void SometimesLease(ScriptClaim& claim) {
+    if (claim.kind != ClaimKind::kBinding || claim.charge_denied || !random_.Chance(40) ||
+        !CanLease(claim.limit->limit())) {
+      return;
+    }
+    Duration longest = LongestLease(claim.limit->limit());
+    // Mostly of a length of which some end during a trace: under other numbers a long one blocks.
+    if (random_.Chance(95)) longest = std::min(longest, 3 * GetParam().stride);
+    claim.lease = Duration{random_.Between(1, longest.count() + longest.count() / 5)};
+  }
+
   // Several requests in one call.
   void DecideSome() {
     std::vector<std::vector<ScriptClaim>> claims(random_.Chance(2) ? ScriptCall::kMostGroups
@@ -228,6 +242,7 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
     for (auto& of_group : claims) {
       const std::size_t count = random_.Chance(50) ? 1 : 1 + random_.Below(3);
       for (std::size_t i = 0; i < count; ++i) of_group.push_back(SomeClaim());
+      if (count == 1) SometimesLease(of_group[0]);
       groups.push_back({.claims = of_group});
     }
     // Those with old numbers are decided later than the others of the call, which the model
@@ -266,7 +281,11 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
     hint_ = random_.Chance(50) && claim.decision.retry_after != kNever ? claim.decision.retry_after
                                                                        : claim.decision.reset_after;
     ASSERT_EQ(claim.receipt.units, expected.receipt.units);
-    if (claim.receipt.units == 0) return;
+    if (claim.receipt.units == 0) {
+      ASSERT_EQ(claim.good_for, 0ns);
+      return;
+    }
+    CompareLease(claim);
     ASSERT_EQ(claim.receipt.before, expected.receipt.before);
     if (!slots && !std::holds_alternative<sliding_window_log::Limit>(claim.limit->limit())) {
       ASSERT_EQ(claim.receipt.charged_at, expected.receipt.charged_at);
@@ -276,25 +295,39 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
     if (!keys_[key].converted && !slots) {
       ASSERT_EQ(claim.receipt.undone_before, expected.receipt.undone_before);
     }
-    charged_.push_back({key, claim.limit, claim.receipt, expected.receipt});
+    charged_.push_back({key, claim.limit, claim.receipt, expected.receipt, claim.lease > 0ns,
+                        claim.receipt.units});
     if (charged_.size() > 200) charged_.pop_front();
+  }
+
+  void CompareLease(const ScriptClaim& claim) {
+    const Limit& limit = claim.limit->limit();
+    const Duration most = std::min(claim.lease, LongestLease(limit));
+    const bool in_window = std::holds_alternative<fixed_window::Limit>(limit) ||
+                           std::holds_alternative<calendar::Limit>(limit);
+    ASSERT_EQ(claim.good_for, in_window ? std::min(most, claim.decision.reset_after) : most);
+    if (claim.lease == 0ns) return;
+    ++leases_;
+    if (random_.Chance(50)) hint_ = most;
   }
 
   void UndoSome() {
     if (charged_.empty()) return;
     const bool newest = random_.Chance(50);
     const std::size_t which = newest ? charged_.size() - 1 : random_.Below(charged_.size());
-    const Charged charged = charged_[which];
-    charged_.erase(charged_.begin() + static_cast<std::ptrdiff_t>(which));
+    Charged& charged = charged_[which];
+    const std::uint64_t units = random_.Chance(70) ? charged.left : 1 + random_.Below(charged.left);
     ScriptUndo undo{.key = keys_[charged.key].name,
                     .limit = charged.limit,
                     .phase_bits = keys_[charged.key].phase_bits,
                     .receipt = charged.receipt,
-                    .units = random_.Chance(70) ? charged.receipt.units
-                                                : 1 + random_.Below(charged.receipt.units)};
+                    .units = units};
     server_.Undo({&undo, 1});
     ASSERT_TRUE(undo.status.ok()) << undo.status;
     model_.Undo(undo, charged.expected, now_us_);
+    // A receipt is good for one undo, that of a lease for all its units.
+    charged.left = charged.lease ? charged.left - units : 0;
+    if (charged.left == 0) charged_.erase(charged_.begin() + static_cast<std::ptrdiff_t>(which));
   }
 
   void RenewOne() {
@@ -326,6 +359,7 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
   std::int64_t now_us_ = 0;
   Duration hint_{0};  // when something changes, from now on
   std::int64_t steps_ = 0;
+  std::int64_t leases_ = 0;  // that were granted
   std::uint64_t next_slot_ = 1;
 };
 
@@ -349,6 +383,9 @@ TEST_P(DifferentialTest, TheScriptDecidesAsTheAlgorithmsDo) {
     }
   }
   EXPECT_EQ(server_.call().disagreements(), 0U);
+  if (CanLease(limits_[0].limit())) {
+    EXPECT_GT(leases_, steps / 50);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, DifferentialTest, ::testing::ValuesIn(Families()),

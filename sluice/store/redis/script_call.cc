@@ -82,15 +82,29 @@ Instant CostOf(const ScriptClaim& claim) {
   return InstantOf(*pace, static_cast<std::uint64_t>(std::min(increment, most)));
 }
 
-// Of the buckets, whose increments do not tell.
-bool CanNeverPass(const ScriptClaim& claim) {
+// The length of a lease as the script and the algorithms take it: whole microseconds, rounded up.
+Duration LengthOf(const ScriptClaim& claim) {
+  if (claim.lease <= Duration{0}) return Duration{0};
+  const Duration length = std::min(claim.lease, LongestLease(claim.limit->limit()));
+  return Duration{CeilDiv(length.count(), kNsInUs) * kNsInUs};
+}
+
+// "1" where it can never pass, which the increments of buckets do not tell; the length of a lease
+// as a negative number; else "0".
+std::int64_t MoreOf(const ScriptClaim& claim) {
+  const Limit& limit = claim.limit->limit();
   const char letter = claim.limit->letter();
-  return (letter == 't' || letter == 'l') && claim.cost > CapacityOf(claim.limit->limit());
+  if ((letter == 't' || letter == 'l') && claim.cost > CapacityOf(limit)) return 1;
+  const Duration length = LengthOf(claim);
+  if (length == Duration{0}) return 0;
+  if (letter == 't' && claim.cost > MostLeased(limit, length)) return 1;
+  // In a window it is all the same when something is spent.
+  return letter == 't' || letter == 'g' || letter == 's' ? -length.count() / kNsInUs : 0;
 }
 
 bool SameShape(const ScriptClaim& a, const ScriptClaim& b) {
   return a.limit == b.limit && a.kind == b.kind && a.charge_denied == b.charge_denied &&
-         a.cost == b.cost;
+         a.cost == b.cost && a.lease == b.lease;
 }
 
 // The edges of the calendar's periods before, at and after the server's time, in seconds.
@@ -200,6 +214,7 @@ void ScriptCall::AppendDecide(std::string_view sha, std::span<const ScriptGroup>
   std::size_t conversions = 0;
   for (const ScriptGroup& group : groups) {
     assert(!group.claims.empty());
+    assert(group.claims.size() == 1 || group.claims[0].lease == Duration{0});
     claims += group.claims.size();
     for (const ScriptClaim& claim : group.claims) {
       (void)NumberOf(claim.limit);
@@ -241,7 +256,7 @@ void ScriptCall::WriteShapes(Writer& writer) {
     writer.Word(KindWord(*shape));
     writer.Number(cost.us);
     writer.Number(cost.ticks);
-    writer.Word(CanNeverPass(*shape) ? "1" : "0");
+    writer.Number(MoreOf(*shape));
   }
 }
 
@@ -352,11 +367,18 @@ absl::Status ScriptCall::ReadClaim(std::string_view told, ScriptClaim& claim) co
                                                               .state = told.substr(1),
                                                               .cost = claim.cost,
                                                               .now = now,
-                                                              .slot = claim.slot});
+                                                              .slot = claim.slot,
+                                                              .lease = LengthOf(claim)});
   if (!read.ok()) return read.status();
   claim.decision = read->decision;
   claim.receipt = read->receipt;
   claim.damaged = read->damaged;
+  claim.good_for = Duration{0};
+  if (claim.lease > Duration{0} && claim.receipt.units > 0) {
+    const Limit& limit = claim.limit->limit();
+    claim.good_for =
+        LeaseGoodFor(limit, claim.decision, std::min(claim.lease, LongestLease(limit)));
+  }
   return absl::OkStatus();
 }
 

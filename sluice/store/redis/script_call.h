@@ -49,9 +49,13 @@ struct ScriptClaim {
   std::uint64_t cost = 1;        // 0: only look
   std::uint32_t phase_bits = 0;  // drawn from the key, by every node alike: AppendKeyName()
   std::uint64_t slot = 0;        // concurrency: an id that no other claim ever has; random
+  // As RemoteClaim::lease. Only of a claim that is alone in its group, binding, does not charge
+  // denials and is under a limit of which CanLease() says so.
+  Duration lease{0};
 
   Decision decision;
   Receipt receipt;
+  Duration good_for{0};  // as RemoteClaim::good_for
   bool damaged = false;  // the state was impossible and counted as absent
 
   // Between two turns: what was there, and what it is under `limit`.

@@ -77,7 +77,10 @@ TEST(ScriptLimitTest, ReadsNoOtherText) {
                                  "1w1e6/0p 1 1 1",
                                  "1c1e6/0 1 2",
                                  "1s1e6/61 1 1",
-                                 "1s1e6/1 1 1 1 1",
+                                 "1s1e6/1 1 1 1 1 1",
+                                 "1t10/1e9/5 17 0 0 0 18",
+                                 "1t10/1e9/5 17 0 0 0 1 1",
+                                 "1t10/1e9/5 17 0 0 0 ",
                                  "1qd/Nowhere/City 1 2 3",
                                  "1qx/UTC 1 2 3",
                                  "1g1000000,1 1 1",
@@ -122,6 +125,24 @@ TEST(ScriptLimitTest, ConvertsAsInMemory) {
        at(0) + ":3"},
       {"1t10/1e9/5 " + at(200'000), *ScriptLimit::Make(*sliding_window_strict::MakeLimit(9, 4s, 4)),
        "1s1e6/4 " + std::to_string(steady / 1'000'000) + " 2"},
+      // Of a lease both what is owed now and what is owed at its end stay owed, in units.
+      {"1t10/1e9/9 " + at(300'000) + " 0 0 0 " + at(100'000), bucket(100, 9),
+       "1t100/1e9/9 " + at(120'000) + " 0 0 0 " + at(100'000)},
+      {"1t10/1e9/9 " + at(300'000) + " 0 0 0 " + at(100'000), bucket(5, 9),
+       "1t5/1e9/9 " + at(600'000) + " 0 0 0 " + at(100'000)},
+      {"1t10/1e9/9 " + at(300'000) + " 0 0 0 " + at(0), bucket(5, 9), "1t5/1e9/9 " + at(600'000)},
+      {"1t10/1e9/9 " + at(300'000) + " 0 0 0 " + at(100'000),
+       *ScriptLimit::Make(*sliding_window_log::MakeLimit(9, 1s, true)), at(100'000) + ":3"},
+      {"1t10/1e9/9 " + at(300'000) + " 0 0 0 " + at(100'000),
+       *ScriptLimit::Make(*fixed_window::MakeLimit(9, 2s)), "1w2e6/0 890500000 3"},
+      {"1g1000000,1 " + at(100'000) + " 3;3", bucket(10, 9),
+       "1t10/1e9/9 " + at(400'000) + " 0 0 0 " + at(100'000)},
+      // Further ahead than any lease is what the clock left that stepped back.
+      {"1g1000000,1 " + at(9'000'000) + " 3;3",
+       *ScriptLimit::Make(*sliding_window_log::MakeLimit(9, 2s, true)), at(500'000) + ":3"},
+      // Until the end of its sub-window.
+      {"1s1e5/10 " + std::to_string(steady / 100'000 + 2) + " 2 0 1",
+       *ScriptLimit::Make(*sliding_window_log::MakeLimit(9, 2s, true)), at(299'999) + ":3"},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.from);

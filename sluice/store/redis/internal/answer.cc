@@ -67,7 +67,10 @@ absl::StatusOr<Answer> Small(const ScriptLimit& limit, const Told& told, std::st
   return Settle(
       limit, told,
       [&](std::uint64_t cost) {
-        return answer_of(sluice::Decide(limit.limit(), before->state, cost, told.now));
+        return answer_of(
+            told.lease > Duration{0}
+                ? sluice::DecideLease(limit.limit(), before->state, cost, told.now, told.lease)
+                : sluice::Decide(limit.limit(), before->state, cost, told.now));
       },
       [&](std::uint64_t cost) {
         return answer_of(
@@ -85,8 +88,11 @@ absl::StatusOr<Answer> Strict(const ScriptLimit& limit, const Told& told, std::s
   return Settle(
       limit, told,
       [&](std::uint64_t cost) {
-        return answer_of(
-            sliding_window_strict::Decide(strict, before->ViewOf(strict), cost, told.now.steady));
+        const sliding_window_strict::View view = before->ViewOf(strict);
+        return answer_of(told.lease > Duration{0}
+                             ? sliding_window_strict::DecideLease(strict, view, cost,
+                                                                  told.now.steady, told.lease)
+                             : sliding_window_strict::Decide(strict, view, cost, told.now.steady));
       },
       [&](std::uint64_t cost) {
         return answer_of(sliding_window_strict::Charge(strict, before->ViewOf(strict), cost,
@@ -161,7 +167,10 @@ absl::StatusOr<Answer> Log(const ScriptLimit& limit, const Told& told) {
   return Settle(
       limit, told,
       [&](std::uint64_t cost) {
-        return answer_of(sliding_window_log::Decide(log_limit, log, cost, told.now.steady));
+        return answer_of(
+            told.lease > Duration{0}
+                ? sliding_window_log::DecideLease(log_limit, log, cost, told.now.steady, told.lease)
+                : sliding_window_log::Decide(log_limit, log, cost, told.now.steady));
       },
       [&](std::uint64_t cost) {
         return answer_of(

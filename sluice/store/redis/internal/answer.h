@@ -26,6 +26,7 @@ struct Told {
   std::uint64_t cost = 0;
   Now now;                 // the key's own: less its phase
   std::uint64_t slot = 0;  // concurrency
+  Duration lease{0};       // as it was sent: whole microseconds
 };
 
 struct Answer {

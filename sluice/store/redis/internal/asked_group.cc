@@ -46,7 +46,8 @@ void AskedGroup::Take(const KeyOptions& keys, SlotIds& slots, RemoteGroup& asked
                       .charge_denied = claim.charge_denied,
                       .cost = claim.cost,
                       .phase_bits = AppendKeyName(keys, kind, claim.key, &names),
-                      .slot = kind == KeyKind::kSlots ? slots.Draw() : 0});
+                      .slot = kind == KeyKind::kSlots ? slots.Draw() : 0,
+                      .lease = claim.lease});
     ends_.push_back(names.size());
   }
   // Now that the names stay where they are.
@@ -62,6 +63,7 @@ void AskedGroup::Tell(const ScriptGroup& answered) const {
   for (std::size_t i = 0; i < claims.size(); ++i) {
     group->claims[i].decision = claims[i].decision;
     group->claims[i].receipt = claims[i].receipt;
+    group->claims[i].good_for = claims[i].good_for;
   }
 }
 

@@ -19,12 +19,24 @@ Now Shifted(Now now, Duration phase) {
   return now;
 }
 
-// `units`, at most the capacity, as charged now.
-std::string Owed(const ScriptLimit& to, std::uint64_t units, Now now, std::uint64_t undone) {
+// `units`, at most the capacity, as charged at `now`; or, where something may be spent until later
+// and the algorithm can tell, as of `until`.
+std::string Owed(const ScriptLimit& to, std::uint64_t units, Now now, Time until,
+                 std::uint64_t undone) {
   units = std::min(units, CapacityOf(to.limit()));
   if (units == 0) return {};
+  const Duration ahead = std::max(until - now.steady, Duration{0});
+  const bool can_tell = CanLease(to.limit()) &&
+                        !std::holds_alternative<fixed_window::Limit>(to.limit()) &&
+                        !std::holds_alternative<calendar::Limit>(to.limit());
+  if (can_tell) now = {now.steady + ahead, now.wall + ahead};
   if (HasSmallState(to.limit())) {
-    return WriteSmall(to, {Owing(to.limit(), units, now), undone});
+    SmallText owed{Owing(to.limit(), units, now), undone};
+    const auto* bucket = std::get_if<token_bucket::Limit>(&to.limit());
+    if (bucket != nullptr && ahead > Duration{0}) {
+      owed.lease_end = token_bucket::TicksAt(*bucket, now.steady);
+    }
+    return WriteSmall(to, owed);
   }
   if (const auto* strict = std::get_if<StrictLimit>(&to.limit())) {
     StrictText state;
@@ -34,6 +46,12 @@ std::string Owed(const ScriptLimit& to, std::uint64_t units, Now now, std::uint6
   const auto& log = std::get<LogLimit>(to.limit());
   const std::int64_t tick = sliding_window_log::internal_log::TickUp(log, now.steady);
   return absl::StrCat(SteadyUs(sliding_window_log::internal_log::TimeOf(log, tick)), ":", units);
+}
+
+// No lease ends later than this: what is dated further ahead is so since the clock stepped back.
+Time NoLater(Int128 until_ns, const Limit& from, Now now) {
+  const std::int64_t most = (now.steady + LongestLease(from)).time_since_epoch().count();
+  return Time{Duration{static_cast<std::int64_t>(std::min(until_ns, Int128{most}))}};
 }
 
 absl::StatusOr<std::string> FromSmall(const Limit& from, std::string_view text,
@@ -53,10 +71,25 @@ absl::StatusOr<std::string> FromSmall(const Limit& from, std::string_view text,
     const std::int64_t in_us = new_pace->ticks_per_ns * std::int64_t{1000};
     undone = static_cast<std::uint64_t>(was.us + 1) * static_cast<std::uint64_t>(in_us);
   }
+  if (old_pace != nullptr && new_pace != nullptr) {
+    const auto leased = token_bucket::ConvertLeased(
+        *old_pace, {std::get<token_bucket::State>(state->state), state->lease_end}, *new_pace,
+        now.steady);
+    if (Debt(*new_pace, leased.state, now.steady) == 0) return std::string();
+    return WriteSmall(to, {leased.state, undone, leased.lease_end});
+  }
   if (HasSmallState(to.limit()) && before.wall == after.wall) {
     return WriteSmall(to, {Convert(from, state->state, to.limit(), after), undone});
   }
-  return Owed(to, DebtOf(from, state->state, before), after, undone);
+  Time until = now.steady;
+  if (old_pace != nullptr) until = NoLater(state->lease_end / old_pace->ticks_per_ns, from, now);
+  return Owed(to, DebtOf(from, state->state, before), after, until, undone);
+}
+
+// The latest time of an event in a log, of its head: "latest sum".
+Int128 LatestOf(std::string_view head) {
+  TextReader reader(head);
+  return Int128{reader.Count()} * 1000;
 }
 
 }  // namespace
@@ -76,7 +109,8 @@ absl::StatusOr<Conversion> ConvertState(std::string_view there, const ScriptLimi
     TextReader units(head == std::string_view::npos ? "" : there.substr(head + 1));
     const auto owed = static_cast<std::uint64_t>(units.Count());
     if (!units.done()) return absl::DataLossError("a log that is damaged");
-    return Conversion{std::string(there.substr(0, head)), Owed(to, owed, after, 0)};
+    const Time until = NoLater(LatestOf(there.substr(prefix)), *from, now);
+    return Conversion{std::string(there.substr(0, head)), Owed(to, owed, after, until, 0)};
   }
   const std::string_view text = there.substr(prefix);
   if (const auto* strict = std::get_if<StrictLimit>(&*from)) {
@@ -84,7 +118,9 @@ absl::StatusOr<Conversion> ConvertState(std::string_view there, const ScriptLimi
     if (!state.ok()) return state.status();
     const std::uint64_t owed =
         sliding_window_strict::Debt(*strict, state->ViewOf(*strict), now.steady);
-    return Conversion{std::string(there), Owed(to, owed, after, 0)};
+    const Time until =
+        NoLater((Int128{state->newest} + 1) * strict->step.count() - 1000, *from, now);
+    return Conversion{std::string(there), Owed(to, owed, after, until, 0)};
   }
   absl::StatusOr<std::string> converted = FromSmall(*from, text, to, now, phase_bits);
   if (!converted.ok()) return converted.status();

@@ -1,6 +1,12 @@
 // A state that was written under other numbers, as one under a claim's limit: as in memory
 // (store/memory/internal/key_claims_convert.cc). Of the same algorithm its own Convert; else, or
 // where the key's phase changes, what is owed is owed under the new limit, up to its capacity.
+//
+// What is leased may be spent until the lease's end, so it is owed as of then: buckets keep the end
+// (token_bucket.h); of logs and strict counters all is owed as of the newest event, or the end of
+// the newest sub-window, where that is ahead. Only other windows (fixed, calendar, the sliding
+// counter) and queues can't have what is ahead: in those it is owed as of now, so that what is
+// spent of a lease after such a change may be more than they hold.
 #pragma once
 
 #include <cstdint>

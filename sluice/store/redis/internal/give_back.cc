@@ -34,7 +34,7 @@ Duration WorthOf(const Limit& limit) {
   if (const auto* slots = std::get_if<concurrency::Limit>(&limit)) {
     return slots->slot_ttl > 0s ? slots->slot_ttl : ScriptLimit::kSlotBound;
   }
-  return LifetimeOf(limit);
+  return LifetimeOf(limit) + (CanLease(limit) ? LongestLease(limit) : 0s);
 }
 
 }  // namespace

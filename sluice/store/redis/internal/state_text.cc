@@ -23,8 +23,9 @@ const token_bucket::Limit* PaceOf(const Limit& limit) {
 }
 
 struct Bucket {
-  std::int64_t instant = 0;  // in ticks
+  std::int64_t instant = 0;  // in ticks, all three
   std::uint64_t undone = 0;
+  std::int64_t lease_end = 0;
 };
 
 absl::StatusOr<Bucket> ReadBucket(const token_bucket::Limit& pace, TextReader& text) {
@@ -32,27 +33,35 @@ absl::StatusOr<Bucket> ReadBucket(const token_bucket::Limit& pace, TextReader& t
   std::int64_t undone_us = 0;
   std::int64_t undone_ticks = 0;
   std::int64_t ticks = 0;
+  std::int64_t lease_us = 0;
   const std::int64_t us = text.Count();
   if (text.Take(" ")) {
     ticks = text.Count();
     undone_us = text.Skip(" ").Count();
     undone_ticks = text.Skip(" ").Count();
+    if (text.Take(" ")) lease_us = text.Count();
   }
   const bool below_us = ticks < in_us && undone_ticks < in_us;
-  if (!text.done() || !below_us || us > kMaxInt64 / in_us - 1 || undone_us > (1LL << 50)) {
+  if (!text.done() || !below_us || us > kMaxInt64 / in_us - 1 || lease_us > us ||
+      undone_us > (1LL << 50)) {
     return Damaged();
   }
   return Bucket{
       .instant = us * in_us + ticks,
       .undone = static_cast<std::uint64_t>(undone_us) * static_cast<std::uint64_t>(in_us) +
-                static_cast<std::uint64_t>(undone_ticks)};
+                static_cast<std::uint64_t>(undone_ticks),
+      .lease_end = lease_us * in_us};
 }
 
 std::string WriteBucket(const token_bucket::Limit& pace, Bucket bucket) {
   const Instant at = InstantOf(pace, static_cast<std::uint64_t>(bucket.instant));
-  if (at.ticks == 0 && bucket.undone == 0) return absl::StrCat(at.us);
+  if (at.ticks == 0 && bucket.undone == 0 && bucket.lease_end == 0) return absl::StrCat(at.us);
   const Instant undone = InstantOf(pace, bucket.undone);
-  return absl::StrCat(at.us, " ", at.ticks, " ", undone.us, " ", undone.ticks);
+  std::string text = absl::StrCat(at.us, " ", at.ticks, " ", undone.us, " ", undone.ticks);
+  if (bucket.lease_end > 0) {
+    absl::StrAppend(&text, " ", InstantOf(pace, static_cast<std::uint64_t>(bucket.lease_end)).us);
+  }
+  return text;
 }
 
 // A time of `number` units of `ns` each, where that fits.
@@ -96,7 +105,7 @@ absl::StatusOr<SmallState> ReadCounted(const Limit& limit, TextReader& text) {
 std::string Text(const Limit& limit, const SmallText& state) {
   const token_bucket::Limit* const pace = PaceOf(limit);
   if (const auto* s = std::get_if<token_bucket::State>(&state.state)) {
-    return WriteBucket(*pace, {s->tat, state.undone});
+    return WriteBucket(*pace, {s->tat, state.undone, state.lease_end});
   }
   if (const auto* s = std::get_if<leaky_bucket::State>(&state.state)) {
     return WriteBucket(*pace, {s->next_free, 0});
@@ -127,7 +136,7 @@ absl::StatusOr<SmallText> ReadSmall(const Limit& limit, std::string_view text) {
     const absl::StatusOr<Bucket> bucket = ReadBucket(*pace, reader);
     if (!bucket.ok()) return bucket.status();
     if (std::holds_alternative<token_bucket::Limit>(limit)) {
-      return SmallText{token_bucket::State{bucket->instant}, bucket->undone};
+      return SmallText{token_bucket::State{bucket->instant}, bucket->undone, bucket->lease_end};
     }
     return SmallText{leaky_bucket::State{bucket->instant}};
   }
@@ -147,7 +156,7 @@ absl::StatusOr<StrictText> ReadStrict(const sliding_window_strict::Limit& limit,
   if (text.empty()) return read;
   TextReader reader(text);
   read.newest = reader.Count();
-  const std::int64_t size = std::int64_t{limit.sub_windows} + 1;
+  const auto size = static_cast<std::int64_t>(sliding_window_strict::LeasedCounts(limit));
   for (std::int64_t i = 0; reader.Take(" "); ++i) {
     const std::int64_t count = reader.Count();
     if (i >= size || !reader.ok()) return Damaged();

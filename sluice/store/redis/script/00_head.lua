@@ -3,7 +3,7 @@
 --   ARGV  mode: d decide, u undo, r renew
 --         how many limits; of each 8: algorithm's letter, numbers in short, 6 numbers
 --         d: how many shapes of claims; of each 5: limit, kind, cost or increment, its ticks below
---            a microsecond, whether it can never pass
+--            a microsecond, 1 where it can never pass or a lease's length as a negative number
 --            how many claims the requests have, "1,3,1"; empty: one each
 --            of each claim its shape, or "shape more", where more is a phase or a slot's id
 --            how many conversions; of each 3: claim, state expected, state to take for it

@@ -1,5 +1,6 @@
 -- Strict sub-window counter. limit: units, most units, length of a sub-window (us), how many.
--- State: "number count count ...", the newest first, without the zeros at its end.
+-- State: "number count count ...", the newest first, without the zeros at its end: what still counts,
+-- and what is ahead of now, where something is leased.
 if letter == 's' then
   -- Number of the newest sub-window held, the counts held, their sum.
   local function parse(limit, text)
@@ -15,14 +16,8 @@ if letter == 's' then
         all = all + held[#held]
       end
     end
-    if #held > limit[4] + 1 or all >= MOST then damaged() end
+    if #held > 2 * limit[4] + 1 or all >= MOST then damaged() end
     return newest, held, all
-  end
-
-  -- The sub-window that counts now. A clock that steps back lets nothing leave.
-  local function number_now(limit, newest, all)
-    local number = floor(now / limit[3])
-    return all > 0 and max(number, newest) or number
   end
 
   local function kept(limit, number, counts)
@@ -37,9 +32,13 @@ if letter == 's' then
 
   local self = {read = read_text, write = write_text}
 
-  function self.decide(limit, text, cost, _, _, how)
+  -- `more`: negative: a lease of so many microseconds, charged as of its end.
+  function self.decide(limit, text, cost, _, more, how)
     local newest, held, all = parse(limit, text)
-    local number, size = number_now(limit, newest, all), limit[4] + 1
+    -- The sub-window in which a charge counts. A clock that steps back lets nothing leave.
+    local number = floor((now - more) / limit[3])
+    if all > 0 then number = max(number, newest) end
+    local size = min(number - floor(now / limit[3]), limit[4]) + limit[4] + 1
     local counts, sum = {}, 0
     for i = 1, size do counts[i] = 0 end
     for i = 1, all > 0 and #held or 0 do
@@ -63,7 +62,7 @@ if letter == 's' then
     local newest, held, all = parse(limit, text)
     local window = tonumber(ARGV[first + 1])
     local at = newest - window + 1
-    if all == 0 or window < number_now(limit, newest, all) - limit[4] then return nil end
+    if all == 0 or window < floor(now / limit[3]) - limit[4] then return nil end
     if at < 1 or at > #held or held[at] == 0 then return nil end
     held[at] = max(held[at] - ARGV[first], 0)
     return kept(limit, newest, held)

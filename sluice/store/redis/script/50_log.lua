@@ -103,9 +103,10 @@ if letter == 'g' then
     return found
   end
 
-  function self.decide(limit, log, cost, _, _, how)
+  -- `more`: negative: a lease of so many microseconds, dated at its end.
+  function self.decide(limit, log, cost, _, more, how)
     local base, tick = log and log.live + log.more or 0, limit[4]
-    local at = floor((now + tick - 1) / tick) * tick
+    local at = floor((now - more + tick - 1) / tick) * tick
     if log and log.any then at = max(at, log.latest) end
     local room = fits(limit[1], base, cost)
     local units = 0

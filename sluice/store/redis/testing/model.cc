@@ -88,6 +88,11 @@ ModelKey::Answer ModelKey::Charge(std::uint64_t cost, Now now, std::uint64_t slo
   return {answer.decision, answer.receipt.units > 0 ? answer.receipt : Receipt{}};
 }
 
+ModelKey::Answer ModelKey::Lease(std::uint64_t cost, Now now, Duration length) {
+  const auto answer = key_.Lease(cost, now, length);
+  return {answer.decision, answer.receipt.units > 0 ? answer.receipt : Receipt{}};
+}
+
 ModelKey::Answer ModelKey::Force(std::uint64_t cost, Now now, std::uint64_t slot) {
   if (slots_limit() != nullptr) {
     const Receipt receipt =
@@ -148,7 +153,11 @@ ModelKey ModelKey::As(const ScriptLimit& limit, Now before, Now after) const {
     return converted;
   }
   const std::uint64_t owed = std::min(key_.Debt(before), CapacityOf(limit.limit()));
-  if (owed > 0) (void)converted.key_.Force(owed, after, owed);
+  if (owed == 0) return converted;
+  // No lease ends later than this, as far as the text tells of the limit.
+  std::size_t size = 0;
+  const Time latest = before.steady + LongestLease(*LimitOf(limit_.prefix(), &size));
+  converted.key_.Owe(owed, after, std::min(key_.SpentUntil(before), latest));
   return converted;
 }
 
@@ -161,7 +170,18 @@ ModelKey Model::Find(const Keys& keys, const ScriptClaim& claim, std::int64_t wa
                 OwnNow(*claim.limit, claim.phase_bits, wall_us));
 }
 
+Model::Expected Model::ApplyLease(const ScriptClaim& claim, std::int64_t wall_us) {
+  ModelKey key = Find(keys_, claim, wall_us);
+  const Now now = OwnNow(*claim.limit, claim.phase_bits, wall_us);
+  const Duration length = std::min(claim.lease, LongestLease(claim.limit->limit()));
+  const auto whole_us = std::chrono::ceil<std::chrono::microseconds>(length);
+  const ModelKey::Answer answer = key.Lease(claim.cost, now, whole_us);
+  if (answer.receipt.units > 0) keys_.insert_or_assign(std::string(claim.key), key);
+  return {.allowed = answer.decision.allowed(), .claims = {answer}};
+}
+
 Model::Expected Model::Apply(const ScriptGroup& group, std::int64_t wall_us) {
+  if (group.claims[0].lease > Duration{0}) return ApplyLease(group.claims[0], wall_us);
   Expected expected{.allowed = true};
   const auto now_of = [&](const ScriptClaim& claim) {
     return OwnNow(*claim.limit, claim.phase_bits, wall_us);
@@ -171,13 +191,13 @@ Model::Expected Model::Apply(const ScriptGroup& group, std::int64_t wall_us) {
     if (Binds(claim.kind) && !expected.claims.back().decision.allowed()) expected.allowed = false;
   }
   // `how` on a copy of the key, which is kept where something was charged. (A forced charge of
-  // a bucket may be of less than one unit, which no receipt tells of.)
-  const auto change = [&](Keys& keys, std::size_t i, const auto& how, bool forced = false) {
+  // a bucket may be of less than one unit, which no receipt tells of; or of nothing.)
+  const auto change = [&](Keys& keys, std::size_t i, const auto& how) {
     const ScriptClaim& claim = group.claims[i];
-    ModelKey key = Find(keys, claim, wall_us);
+    const ModelKey before = Find(keys, claim, wall_us);
+    ModelKey key = before;
     const ModelKey::Answer answer = how(key, claim);
-    const bool bucket = claim.limit->letter() == 't' || claim.limit->letter() == 'l';
-    if (answer.receipt.units > 0 || (forced && bucket && claim.cost > 0)) {
+    if (answer.receipt.units > 0 || !key.SameCharges(before)) {
       keys.insert_or_assign(std::string(claim.key), key);
     }
     return answer;
@@ -212,7 +232,7 @@ Model::Expected Model::Apply(const ScriptGroup& group, std::int64_t wall_us) {
     if (always && expected.claims[i].receipt.units == 0) {
       expected.claims[i] = change(keys_, i, charge);
       if (!expected.claims[i].decision.allowed()) {
-        expected.claims[i] = change(keys_, i, force, true);
+        expected.claims[i] = change(keys_, i, force);
       }
     } else if (claim.kind == ClaimKind::kShadow && expected.allowed) {
       expected.claims[i] = change(keys_, i, charge);

@@ -24,6 +24,7 @@ class ModelKey {
   };
   [[nodiscard]] Answer Look(std::uint64_t cost, Now now) const;
   Answer Charge(std::uint64_t cost, Now now, std::uint64_t slot);
+  Answer Lease(std::uint64_t cost, Now now, Duration length);
   Answer Force(std::uint64_t cost, Now now, std::uint64_t slot);
   void Undo(const Receipt& receipt, std::uint64_t units, Now now);
   // Whether it was held; now it is.
@@ -32,6 +33,8 @@ class ModelKey {
   [[nodiscard]] ModelKey As(const ScriptLimit& limit, Now before, Now after) const;
 
   [[nodiscard]] const ScriptLimit& limit() const { return limit_; }
+  // Slots apart: a charge of them is never of nothing.
+  [[nodiscard]] bool SameCharges(const ModelKey& other) const { return key_.SameState(other.key_); }
 
  private:
   struct Slot {
@@ -63,6 +66,8 @@ class Model {
   bool Renew(const ScriptRenewal& renewal, std::int64_t wall_us);
 
  private:
+  Expected ApplyLease(const ScriptClaim& claim, std::int64_t wall_us);
+
   using Keys = std::map<std::string, ModelKey, std::less<>>;
   // The key as the claim finds it, under the claim's limit.
   [[nodiscard]] ModelKey Find(const Keys& keys, const ScriptClaim& claim,

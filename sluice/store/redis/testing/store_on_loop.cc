@@ -38,7 +38,8 @@ Request::Request(std::vector<Want> wants) : wants_(std::move(wants)) {
                        .block = want.block,
                        .limit = want.limit.get(),
                        .kind = want.kind,
-                       .cost = want.cost});
+                       .cost = want.cost,
+                       .lease = want.lease});
   }
   group_.claims = claims_;
 }

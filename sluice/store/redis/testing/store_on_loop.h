@@ -42,6 +42,7 @@ struct Want {
   ClaimKind kind = ClaimKind::kBinding;
   std::uint64_t cost = 1;
   bool block = false;
+  Duration lease{0};
 };
 
 // What the engine would hold while a request is decided.
