@@ -33,13 +33,13 @@ L Made(absl::StatusOr<L> limit) {
 }
 
 // Whether the bound holds in every stretch that ends with the last that was spent.
-using Bound = std::function<bool(const std::vector<Spent>&)>;
+using Bound = std::function<bool(const LeaseTrace&)>;
 
 bool Holds(const Limit& limit, const LeaseTraceOptions& options, std::uint64_t seed,
            const Bound& bound) {
   LeaseTrace trace(limit, options, seed);
   bool holds = true;
-  while (trace.Step()) holds = holds && bound(trace.spent());
+  while (trace.Step()) holds = holds && bound(trace);
   if (!options.charged_when_taken) {
     EXPECT_GT(trace.spent().size(), 4U) << "a trace that spends next to nothing shows nothing";
     EXPECT_GT(trace.leases(), 0);
@@ -73,7 +73,8 @@ void Check(const std::string& name, const Limit& limit, LeaseTraceOptions option
 // units <= burst + rate * t, in whole numbers of unit-nanoseconds; where the interval is not whole,
 // t may be longer by `burst` ticks.
 Bound WithinBucket(const token_bucket::Limit& limit) {
-  return [&limit](const std::vector<Spent>& spent) {
+  return [&limit](const LeaseTrace& trace) {
+    const std::vector<Spent>& spent = trace.spent();
     const Int128 period{limit.rate.period.count()};
     const Int128 early = limit.units == 1 ? Int128{0} : Int128{limit.burst};  // ticks
     Int128 units = 0;
@@ -113,7 +114,8 @@ TEST(LeasePropertyTest, TokenBucketWithoutAWholeTickIsEarlyByBurstTicksAtMost) {
 
 // Net units in the half-open window that ends with the last that was spent.
 Bound WithinAnyWindow(std::uint64_t limit, Duration window) {
-  return [=](const std::vector<Spent>& spent) {
+  return [=](const LeaseTrace& trace) {
+    const std::vector<Spent>& spent = trace.spent();
     std::uint64_t units = 0;
     for (const Spent& some : spent) {
       if (spent.back().at - some.at < window) units += some.units;
@@ -145,7 +147,8 @@ TEST(LeasePropertyTest, StrictCounterKeepsItsBoundInAnyWindow) {
 
 // What was spent in the window of the last one, by its time and by its receipt.
 Bound WithinWindow(std::uint64_t limit, const std::function<std::int64_t(Time)>& window_of) {
-  return [=](const std::vector<Spent>& spent) {
+  return [=](const LeaseTrace& trace) {
+    const std::vector<Spent>& spent = trace.spent();
     std::map<std::int64_t, std::uint64_t> by_time;
     for (const Spent& some : spent) by_time[window_of(some.at)] += some.units;
     return by_time[window_of(spent.back().at)] <= limit;
@@ -166,7 +169,8 @@ TEST(LeasePropertyTest, WindowsFromTheFirstHitHoldWhatWasSpentInThem) {
   // Spent within the window that it was charged to, whose start the receipt has.
   Check(
       "first hit", limit, options,
-      [](const std::vector<Spent>& spent) {
+      [](const LeaseTrace& trace) {
+        const std::vector<Spent>& spent = trace.spent();
         std::uint64_t units = 0;
         for (const Spent& some : spent) {
           if (some.window == spent.back().window) units += some.units;
@@ -187,6 +191,47 @@ TEST(LeasePropertyTest, CalendarPeriodsHoldWhatWasSpentInThem) {
                        return SpanOf(limit, wall).start.time_since_epoch().count();
                      }),
         /*can_break=*/false);
+}
+
+// --- over a change of rules ---
+
+TEST(LeasePropertyTest, ABucketKeepsItsBoundWhenTheRateChangesUnderALease) {
+  for (const auto& [before, after] : {std::pair{3, 30}, std::pair{30, 3}, std::pair{7, 8}}) {
+    const auto from = Made(token_bucket::MakeLimit({before, seconds{1}}, 10));
+    const auto to = Made(token_bucket::MakeLimit({after, seconds{1}}, 10));
+    const LeaseTraceOptions options{
+        .stride = milliseconds{500}, .length = milliseconds{1500}, .most_cost = 4, .reload_to = to};
+    // units <= burst + the sum of rate * time, and one for each side's rounding.
+    const Bound bound = [before = before, after = after](const LeaseTrace& trace) {
+      const std::vector<Spent>& spent = trace.spent();
+      const Time end = spent.back().at;
+      std::int64_t units = 0;
+      for (auto i = spent.rbegin(); i != spent.rend(); ++i) {
+        units += static_cast<std::int64_t>(i->units);
+        const Time reloaded = std::clamp(trace.reloaded(), i->at, end);
+        const std::int64_t paid =
+            before * (reloaded - i->at).count() + after * (end - reloaded).count();
+        if ((units - 10) * 1'000'000'000 > paid + before + after) return false;
+      }
+      return true;
+    };
+    EXPECT_EQ(Broken(from, options, bound), 0) << before << " to " << after;
+  }
+}
+
+TEST(LeasePropertyTest, LogsAndStrictCountersKeepTheWiderBoundWhenNumbersChangeUnderALease) {
+  const Limit limits[] = {Made(sliding_window_log::MakeLimit(15, seconds{10}, true)),
+                          Made(sliding_window_log::MakeLimit(10, seconds{15}, true)),
+                          Made(sliding_window_strict::MakeLimit(15, seconds{10}, 8)),
+                          Made(sliding_window_strict::MakeLimit(10, seconds{15}, 5))};
+  for (const Limit& from : limits) {
+    for (const Limit& to : limits) {
+      const LeaseTraceOptions options{
+          .stride = seconds{2}, .length = seconds{5}, .most_cost = 6, .reload_to = to};
+      EXPECT_EQ(Broken(from, options, WithinAnyWindow(15, seconds{10})), 0)
+          << std::string(AlgorithmName(from)) << " to " << std::string(AlgorithmName(to));
+    }
+  }
 }
 
 }  // namespace

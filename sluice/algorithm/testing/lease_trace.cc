@@ -13,7 +13,7 @@ bool LeaseTrace::Step() {
     // What is to come happens at its own time, or together with what is done now.
     const bool idle = steps_ >= kSteps || (!to_come_.empty() && random_.Chance(30));
     if (!idle) {
-      ++steps_;
+      if (++steps_ == kSteps / 2 && options_.reload_to) Reload(*options_.reload_to);
       const std::int64_t stride = options_.stride.count();
       const std::uint64_t kind = random_.Below(10);
       Duration next = now_;
@@ -32,6 +32,22 @@ bool LeaseTrace::Step() {
     if (Happen(event)) return true;
   }
   return false;
+}
+
+// A shared store converts buckets; of logs and strict counters it keeps what is owed, as of one
+// time.
+void LeaseTrace::Reload(const Limit& to) {
+  if (std::holds_alternative<token_bucket::Limit>(to)) {
+    key_.Convert(to, TrueNow());
+  } else {
+    PureKey converted(to);
+    const std::uint64_t owed = std::min(key_.Debt(TrueNow()), CapacityOf(to));
+    if (owed > 0) converted.Owe(owed, TrueNow(), key_.SpentUntil(TrueNow()));
+    key_ = converted;
+  }
+  limit_ = to;
+  reloaded_ = Time{now_};
+  for (Charged& charged : charged_) charged.before_reload = true;
 }
 
 void LeaseTrace::Do() {
@@ -85,7 +101,7 @@ void LeaseTrace::Plan(std::size_t lease, Time from) {
 void LeaseTrace::GiveBack() {
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < charged_.size(); ++i) {
-    if (charged_[i].left > 0) open.push_back(i);
+    if (charged_[i].left > 0 && !charged_[i].before_reload) open.push_back(i);
   }
   if (open.empty()) return;
   const std::size_t which = random_.Chance(50) ? open.back() : open[random_.Below(open.size())];
@@ -106,8 +122,7 @@ void LeaseTrace::GiveBack() {
 bool LeaseTrace::Happen(const Event& event) {
   Charged& charged = charged_[event.charged];
   if (event.undo) {
-    given_back_ += event.units;
-    key_.Undo(charged.receipt, event.units, TrueNow());
+    if (!charged.before_reload) key_.Undo(charged.receipt, event.units, TrueNow());
     return false;
   }
   const std::uint64_t units = std::min(event.units, charged.left);

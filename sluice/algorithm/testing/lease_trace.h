@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "sluice/algorithm/testing/pure_key.h"
@@ -24,6 +25,9 @@ struct LeaseTraceOptions {
   std::uint64_t most_cost;  // costs are from 1 to this
   // What must not be done: leases are charged as of the moment of taking, as any other charge.
   bool charged_when_taken = false;
+  // Of the same algorithm: halfway the rule changes to it, as a shared store does that. Receipts
+  // from before are worth nothing then, but leases go on.
+  std::optional<Limit> reload_to = std::nullopt;
 };
 
 // Units that left, and when.
@@ -42,8 +46,7 @@ class LeaseTrace {
 
   [[nodiscard]] const std::vector<Spent>& spent() const { return spent_; }
   [[nodiscard]] int leases() const { return leases_; }
-  // Of which so many units were given back, and so many after their leases' ends.
-  [[nodiscard]] std::uint64_t given_back() const { return given_back_; }
+  [[nodiscard]] Time reloaded() const { return reloaded_; }
 
  private:
   struct Charged {
@@ -52,6 +55,7 @@ class LeaseTrace {
     Time good_until;           // lease: it may be spent before
     std::uint64_t left = 0;    // lease: neither spent nor on its way back. Charge: not undone
     std::size_t spent_as = 0;  // charge: its place in spent()
+    bool before_reload = false;
   };
   struct Event {
     std::size_t charged;
@@ -65,18 +69,19 @@ class LeaseTrace {
   void Plan(std::size_t lease, Time from);
   void GiveBack();
   bool Happen(const Event& event);
+  void Reload(const Limit& to);
   [[nodiscard]] Now TrueNow() const { return At(now_); }
 
   static constexpr int kSteps = 120;
 
-  const Limit limit_;
+  Limit limit_;
   const LeaseTraceOptions options_;
   Random random_;
   PureKey key_;
   Duration now_ = std::chrono::hours{24 * 7 * 500};
   int steps_ = 0;
   int leases_ = 0;
-  std::uint64_t given_back_ = 0;
+  Time reloaded_ = Time::max();
   std::vector<Charged> charged_;
   std::vector<Spent> spent_;
   std::multimap<Time, Event> to_come_;
