@@ -1,6 +1,7 @@
 // Decisions a second of one redis-server, one and 32 requests a call, sixteen calls on their way,
 // on 10,000 keys; with the server's CPU time for each decision and a key's bytes, for each
-// algorithm. In each, `allowed` is the share of requests that were.
+// algorithm. In each, `allowed` is the share of requests that were. Then the same of leases, each
+// with the undo of a part of it, one call after another.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -52,13 +53,7 @@ Limit LimitNamed(std::int64_t which) {
   }
 }
 
-void Decide(benchmark::State& state) {
-  const std::int64_t which = state.range(0);
-  const auto groups_a_call = static_cast<std::size_t>(state.range(1));
-  testing::ScriptServer server(testing::Clock::kServer);
-  const ScriptLimit limit = *ScriptLimit::Make(LimitNamed(which));
-  state.SetLabel(which > 7 ? "denied" : std::string(AlgorithmName(limit.limit())));
-
+std::vector<std::string> Keys() {
   std::vector<std::string> keys(kKeys);
   for (std::size_t i = 0; i < kKeys; ++i) {
     const std::string identity = absl::StrCat("client-", i);
@@ -67,6 +62,17 @@ void Decide(benchmark::State& state) {
     bytes.append(reinterpret_cast<const char*>(&size), sizeof size).append(identity);
     (void)AppendKeyName({}, KeyKind::kCounter, bytes, &keys[i]);
   }
+  return keys;
+}
+
+void Decide(benchmark::State& state) {
+  const std::int64_t which = state.range(0);
+  const auto groups_a_call = static_cast<std::size_t>(state.range(1));
+  testing::ScriptServer server(testing::Clock::kServer);
+  const ScriptLimit limit = *ScriptLimit::Make(LimitNamed(which));
+  state.SetLabel(which > 7 ? "denied" : std::string(AlgorithmName(limit.limit())));
+
+  const std::vector<std::string> keys = Keys();
   server.own_clock = NowOf(1'781'000'000'000'000);
   {  // Learns the server's time.
     ScriptClaim claim{.key = keys[0], .limit = &limit};
@@ -105,6 +111,45 @@ void Decide(benchmark::State& state) {
 }
 BENCHMARK(Decide)
     ->ArgsProduct({benchmark::CreateDenseRange(0, 8, 1), {1, 32}})
+    ->ArgNames({"limit", "groups"})
+    ->UseRealTime()
+    ->MinTime(0.7);
+
+// Eight units for 100 ms, of which four come back at once.
+void Lease(benchmark::State& state) {
+  const auto groups_a_call = static_cast<std::size_t>(state.range(1));
+  testing::ScriptServer server(testing::Clock::kServer);
+  const ScriptLimit limit = *ScriptLimit::Make(LimitNamed(state.range(0)));
+  state.SetLabel(std::string(AlgorithmName(limit.limit())));
+  const std::vector<std::string> keys = Keys();
+  server.own_clock = NowOf(1'781'000'000'000'000);
+  std::vector<ScriptClaim> claims(groups_a_call,
+                                  ScriptClaim{.limit = &limit, .cost = 8, .lease = 100ms});
+  std::vector<ScriptGroup> groups;
+  for (ScriptClaim& claim : claims) groups.push_back({.claims = {&claim, 1}});
+  std::size_t next = 0;
+  std::size_t leases = 0;
+  std::size_t granted = 0;
+  const double before = CpuSeconds(server);
+  for (auto _ : state) {
+    for (ScriptClaim& claim : claims) claim.key = keys[next++ * 7919 % kKeys];
+    server.Decide(groups);
+    std::vector<ScriptUndo> undos;
+    for (const ScriptClaim& claim : claims) {
+      undos.push_back({.key = claim.key, .limit = &limit, .receipt = claim.receipt, .units = 4});
+      granted += claim.receipt.units > 0 ? 1 : 0;
+    }
+    server.Undo(undos);
+    leases += groups_a_call;
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(leases));
+  state.counters["server_us"] = (CpuSeconds(server) - before) * 1e6 / static_cast<double>(leases);
+  state.counters["allowed"] = static_cast<double>(granted) / static_cast<double>(leases);
+  state.counters["key_bytes"] =
+      static_cast<double>(server.Ask({"MEMORY", "USAGE", keys[7919 % kKeys]}).integer());
+}
+BENCHMARK(Lease)
+    ->ArgsProduct({{0, 2, 4, 5, 6}, {1, 32}})
     ->ArgNames({"limit", "groups"})
     ->UseRealTime()
     ->MinTime(0.7);
