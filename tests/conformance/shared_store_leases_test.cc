@@ -1,9 +1,11 @@
 // The store of tests does leases as remote_store.h says.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <string>
 
+#include "sluice/algorithm/testing/lease_trace.h"
 #include "sluice/base/clock.h"
 #include "sluice/store/memory/memory_store.h"
 #include "sluice/store/testing/shared_store.h"
@@ -128,6 +130,87 @@ TEST_F(SharedStoreTest, ALeaseEndsWithItsWindow) {
   EXPECT_EQ(lease.good_for, 300ms);
   Undo(*a_, lease, 3);
   EXPECT_EQ(Remaining(), 9U);
+}
+
+// A key in the counters that two nodes share, each asked by turns.
+class SharedKey final : public testing::LeasedKey {
+ public:
+  SharedKey(const Limit& limit, Now now) {
+    auto opened = MemoryStore::Open({.max_keys = 100}, now);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    counters_ = *std::move(opened);
+    for (auto& node : nodes_) node = std::make_unique<SharedStore>(*counters_, now, &leases_);
+    limit_ = *nodes_[0]->Prepare(limit);
+  }
+
+  testing::PureKey::Answer Charge(std::uint64_t cost, Now now) override {
+    return Ask(cost, now, 0s);
+  }
+  testing::PureKey::Answer Lease(std::uint64_t cost, Now now, Duration length) override {
+    return Ask(cost, now, length);
+  }
+  void Undo(const Receipt& receipt, bool lease, std::uint64_t units, Now now) override {
+    RemoteClaim claim{.key = "ann", .limit = limit_.get(), .lease = lease ? 1s : 0s};
+    claim.receipt = receipt;
+    SharedStore& node = *nodes_[turn_++ % 2];
+    node.SetNow(now);
+    node.Undo(claim, units);
+  }
+
+ private:
+  testing::PureKey::Answer Ask(std::uint64_t cost, Now now, Duration lease) {
+    RemoteClaim claim{.key = "ann", .limit = limit_.get(), .cost = cost, .lease = lease};
+    RemoteGroup group{.claims = {&claim, 1}};
+    SharedStore& node = *nodes_[turn_++ % 2];
+    EXPECT_TRUE(node.Apply(group, Time::max(), [](const absl::Status&) {}).ok());
+    node.Answer(now);
+    if (claim.decision.allowed()) {
+      EXPECT_EQ(claim.good_for, LeaseGoodFor(limit_->limit(), claim.decision, lease));
+    }
+    return {claim.decision, claim.receipt};
+  }
+
+  std::unique_ptr<MemoryStore> counters_;
+  SharedLeases leases_;
+  std::array<std::unique_ptr<SharedStore>, 2> nodes_;
+  std::shared_ptr<const RemoteLimit> limit_;
+  std::size_t turn_ = 0;
+};
+
+// Units in the stretch of so long that ends with the last that was spent.
+std::uint64_t UnitsWithin(const testing::LeaseTrace& trace, Duration length) {
+  std::uint64_t units = 0;
+  const auto& spent = trace.spent();
+  for (const testing::Spent& some : spent) {
+    if (spent.back().at - some.at < length) units += some.units;
+  }
+  return units;
+}
+
+TEST(SharedStoreLeasesTest, NoStretchHasMoreThanTheLimitPromises) {
+  const Limit limits[] = {Made(token_bucket::MakeLimit({10, 1s}, 12)),
+                          Made(sliding_window_log::MakeLimit(12, 1s, true)),
+                          Made(sliding_window_strict::MakeLimit(12, 1s, 8))};
+  for (const Limit& limit : limits) {
+    const bool bucket = std::holds_alternative<token_bucket::Limit>(limit);
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      SCOPED_TRACE(std::string(AlgorithmName(limit)) + " seed " + std::to_string(seed));
+      SharedKey key(limit, testing::At(24h * 7 * 500));
+      testing::LeaseTrace trace(limit, {.stride = 250ms, .length = 500ms, .most_cost = 5}, seed,
+                                &key);
+      while (trace.Step()) {
+        if (!bucket) {
+          ASSERT_LE(UnitsWithin(trace, 1s), 12U);
+          continue;
+        }
+        for (const Duration length :
+             {Duration{1ns}, Duration{100ms}, Duration{500ms}, Duration{3s}}) {
+          ASSERT_LE(UnitsWithin(trace, length), 12U + static_cast<std::uint64_t>(length / 100ms));
+        }
+      }
+      EXPECT_GT(trace.leases(), 0);
+    }
+  }
 }
 
 }  // namespace

@@ -4,8 +4,21 @@
 
 namespace sluice::testing {
 
-LeaseTrace::LeaseTrace(const Limit& limit, const LeaseTraceOptions& options, std::uint64_t seed)
-    : limit_(limit), options_(options), random_(seed), key_(limit) {}
+LeaseTrace::LeaseTrace(const Limit& limit, const LeaseTraceOptions& options, std::uint64_t seed,
+                       LeasedKey* key)
+    : limit_(limit), options_(options), random_(seed), key_(limit), elsewhere_(key) {}
+
+PureKey::Answer LeaseTrace::Acquire(std::uint64_t cost) {
+  return elsewhere_ ? elsewhere_->Charge(cost, TrueNow()) : key_.Acquire(cost, TrueNow());
+}
+
+void LeaseTrace::Undo(const Charged& charged, std::uint64_t units) {
+  if (elsewhere_) {
+    elsewhere_->Undo(charged.receipt, charged.lease, units, TrueNow());
+  } else {
+    key_.Undo(charged.receipt, units, TrueNow());
+  }
+}
 
 bool LeaseTrace::Step() {
   const std::size_t before = spent_.size();
@@ -63,7 +76,7 @@ void LeaseTrace::Do() {
 }
 
 void LeaseTrace::Charge(std::uint64_t cost) {
-  const PureKey::Answer answer = key_.Acquire(cost, TrueNow());
+  const PureKey::Answer answer = Acquire(cost);
   if (!answer.decision.allowed()) return;
   charged_.push_back({.receipt = answer.receipt, .left = cost, .spent_as = spent_.size()});
   spent_.push_back({Time{now_}, cost, answer.receipt.before});
@@ -71,8 +84,9 @@ void LeaseTrace::Charge(std::uint64_t cost) {
 
 void LeaseTrace::Lease(std::uint64_t cost) {
   const Duration length{random_.Between(1, options_.length.count())};
-  const PureKey::Answer answer = options_.charged_when_taken ? key_.Acquire(cost, TrueNow())
-                                                             : key_.Lease(cost, TrueNow(), length);
+  const PureKey::Answer answer = options_.charged_when_taken ? Acquire(cost)
+                                 : elsewhere_ ? elsewhere_->Lease(cost, TrueNow(), length)
+                                              : key_.Lease(cost, TrueNow(), length);
   if (!answer.decision.allowed()) return;
   ++leases_;
   // The question was on its way for some time, and the answer will be.
@@ -113,7 +127,7 @@ void LeaseTrace::GiveBack() {
     to_come_.emplace(Time{now_ + way}, Event{which, units, /*undo=*/true});
   } else {  // good for one
     charged.left = 0;
-    key_.Undo(charged.receipt, units, TrueNow());
+    Undo(charged, units);
     spent_[charged.spent_as].units -= units;
   }
 }
@@ -122,7 +136,7 @@ void LeaseTrace::GiveBack() {
 bool LeaseTrace::Happen(const Event& event) {
   Charged& charged = charged_[event.charged];
   if (event.undo) {
-    if (!charged.before_reload) key_.Undo(charged.receipt, event.units, TrueNow());
+    if (!charged.before_reload) Undo(charged, event.units);
     return false;
   }
   const std::uint64_t units = std::min(event.units, charged.left);

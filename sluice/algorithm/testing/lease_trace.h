@@ -37,9 +37,20 @@ struct Spent {
   std::int64_t window;  // that they were charged to, by the receipt
 };
 
+// The key, wherever it lies; asked in the order of time.
+class LeasedKey {
+ public:
+  virtual ~LeasedKey() = default;
+  virtual PureKey::Answer Charge(std::uint64_t cost, Now now) = 0;
+  virtual PureKey::Answer Lease(std::uint64_t cost, Now now, Duration length) = 0;
+  virtual void Undo(const Receipt& receipt, bool lease, std::uint64_t units, Now now) = 0;
+};
+
 class LeaseTrace {
  public:
-  LeaseTrace(const Limit& limit, const LeaseTraceOptions& options, std::uint64_t seed);
+  // `key`: null: the pure functions with a plain place for the state.
+  LeaseTrace(const Limit& limit, const LeaseTraceOptions& options, std::uint64_t seed,
+             LeasedKey* key = nullptr);
 
   // Goes on until some units are spent, which are then the last of spent(). False: it is over.
   bool Step();
@@ -63,6 +74,8 @@ class LeaseTrace {
     bool undo;
   };
 
+  PureKey::Answer Acquire(std::uint64_t cost);
+  void Undo(const Charged& charged, std::uint64_t units);
   void Do();
   void Charge(std::uint64_t cost);
   void Lease(std::uint64_t cost);
@@ -78,6 +91,7 @@ class LeaseTrace {
   const LeaseTraceOptions options_;
   Random random_;
   PureKey key_;
+  LeasedKey* const elsewhere_;
   Duration now_ = std::chrono::hours{24 * 7 * 500};
   int steps_ = 0;
   int leases_ = 0;

@@ -384,7 +384,7 @@ TEST_P(DifferentialTest, TheScriptDecidesAsTheAlgorithmsDo) {
   }
   EXPECT_EQ(server_.call().disagreements(), 0U);
   if (CanLease(limits_[0].limit())) {
-    EXPECT_GT(leases_, steps / 100);
+    EXPECT_GT(leases_, steps / 200);
   }
 }
 
