@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "sluice/base/random.h"
 #include "sluice/base/steady_now.h"
+#include "sluice/net/await.h"
 #include "sluice/net/internal/redis_link.h"
 #include "sluice/net/internal/redis_queue.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 using internal::RedisLink;
 using internal::RedisQueue;
+using internal::RedisTarget;
 using Instant = std::chrono::steady_clock::time_point;
 
 Duration DrawEvenly(Duration at_most) {
@@ -28,8 +30,10 @@ Duration DrawEvenly(Duration at_most) {
       static_cast<Duration::rep>(drawn % (static_cast<std::uint64_t>(at_most.count()) + 1))};
 }
 
-std::string NameOf(const RedisConnectionOptions& options) {
-  return "redis " + (options.unix_socket.empty() ? ToString(options.address) : options.unix_socket);
+// Empty: it has to be found.
+std::string ServerOf(const RedisConnectionOptions& options) {
+  if (options.find_address) return {};
+  return options.unix_socket.empty() ? ToString(options.address) : options.unix_socket;
 }
 
 Instant InstantOf(Time time) {
@@ -52,12 +56,19 @@ class RedisConnection::Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] RedisState state() const { return state_; }
   [[nodiscard]] const absl::Status& error() const { return error_; }
   [[nodiscard]] std::size_t waiting() const { return queue_.size(); }
+  [[nodiscard]] const std::string& server() const { return server_; }
 
  private:
-  static Task<void> Run(std::shared_ptr<Core> self, std::shared_ptr<RedisLink> link);
+  static Task<void> Run(std::shared_ptr<Core> self, std::shared_ptr<RedisLink> link, Time timeout);
   static Task<void> Write(std::shared_ptr<Core> self, std::shared_ptr<RedisLink> link);
   absl::Status Dispatch(RedisLink& link);
   void Connect();
+  void OnFound(const RedisAddresses& found, Time timeout);
+  void ConnectTo(HostPort address, Time timeout);
+  static Task<absl::Status> Confirm(std::shared_ptr<Core> self, Time timeout);
+  void Look();
+  void OnLooked(const RedisAddresses& found);
+  [[nodiscard]] absl::Status StillThere(const RedisAddresses& found) const;
   void BeReady();
   void Lose(const absl::Status& why);
   void Enter(RedisState state);
@@ -67,12 +78,15 @@ class RedisConnection::Core : public std::enable_shared_from_this<Core> {
   void OnSilence();
   void WakeAt(Time deadline);
   void OnTimer();
+  void Call(std::string server);
+  [[nodiscard]] std::string name() const;
 
   EventLoop& loop_;
   const RedisConnectionOptions options_;
-  const std::string name_;
-  const std::shared_ptr<TlsPeer> peer_;  // null: no TLS
-  const absl::Status full_;              // ready made, for it is given when there is much to do
+  HostPort address_;
+  std::string server_;             // in words; empty: none was found yet
+  std::shared_ptr<TlsPeer> peer_;  // of address_; null: no TLS
+  absl::Status full_;              // ready made, for it is given when there is much to do
 
   RedisState state_ = RedisState::kConnecting;
   absl::Status error_;
@@ -83,26 +97,36 @@ class RedisConnection::Core : public std::enable_shared_from_this<Core> {
   bool writing_ = false;  // or about to
   std::string written_;   // what is being written
 
-  Duration backoff_;  // the next wait at most
+  Duration backoff_;          // the next wait at most
+  std::size_t attempts_ = 0;  // in a row that failed
   Time ready_since_;
   Timer retry_;
   Timer timer_;  // for deadlines
   Time wakes_at_ = Time::max();
   Alarm<Core, &Core::OnSilence> silence_;
+  Alarm<Core, &Core::Look> look_;  // whether the server is still where it was
 };
 
 RedisConnection::Core::Core(EventLoop& loop, RedisConnectionOptions options)
     : loop_(loop),
       options_(std::move(options)),
-      name_(NameOf(options_)),
-      peer_(options_.tls ? std::make_shared<TlsPeer>(options_.tls, options_.address.host)
-                         : nullptr),
-      full_(absl::ResourceExhaustedError(absl::StrCat(name_, ": too many commands wait"))),
       queue_(options_.max_waiting, options_.max_unsent_bytes),
       backoff_(options_.min_backoff),
       retry_(loop.timers()),
       timer_(loop.timers()),
-      silence_(*this, loop.deadlines()) {}
+      silence_(*this, loop.deadlines()),
+      look_(*this, loop.deadlines()) {
+  Call(ServerOf(options_));
+}
+
+void RedisConnection::Core::Call(std::string server) {
+  server_ = std::move(server);
+  full_ = absl::ResourceExhaustedError(absl::StrCat(name(), ": too many commands wait"));
+}
+
+std::string RedisConnection::Core::name() const {
+  return server_.empty() ? "redis" : "redis " + server_;
+}
 
 void RedisConnection::Core::Begin() {
   loop_.Post([self = shared_from_this()] {
@@ -117,17 +141,77 @@ void RedisConnection::Core::Close() {
   retry_.Cancel();
   timer_.Cancel();
   silence_.Clear();
+  look_.Clear();
   queue_.FailAll(
-      absl::CancelledError(absl::StrCat(name_, ": the connection is not needed any more")));
+      absl::CancelledError(absl::StrCat(name(), ": the connection is not needed any more")));
 }
 
 void RedisConnection::Core::Connect() {
-  link_ = std::make_shared<RedisLink>(loop_, options_, peer_);
-  Spawn(Run(shared_from_this(), link_));
+  const Time timeout = SteadyNow() + options_.connect_timeout;
+  if (!options_.find_address) return ConnectTo(options_.address, timeout);
+  options_.find_address(options_.connect_timeout / 2,
+                        [self = shared_from_this(), timeout](const RedisAddresses& found) {
+                          if (!self->closed_) self->OnFound(found, timeout);
+                        });
 }
 
-Task<void> RedisConnection::Core::Run(std::shared_ptr<Core> self, std::shared_ptr<RedisLink> link) {
+void RedisConnection::Core::OnFound(const RedisAddresses& found, Time timeout) {
+  if (!found.ok()) {
+    Call({});
+    return Lose(found.status());
+  }
+  const HostPort& address = (*found)[attempts_ % found->size()];
+  Call(ToString(address));
+  ConnectTo(address, timeout);
+}
+
+void RedisConnection::Core::ConnectTo(HostPort address, Time timeout) {
+  if (options_.tls && (!peer_ || address != address_)) {
+    peer_ = std::make_shared<TlsPeer>(options_.tls, address.host);
+  }
+  address_ = std::move(address);
+  link_ = std::make_shared<RedisLink>(
+      loop_, options_, RedisTarget{.address = address_, .peer = peer_, .timeout = timeout});
+  Spawn(Run(shared_from_this(), link_, timeout));
+}
+
+// A server that stood still may have answered the greeting long after it was asked for, and not
+// know that it was replaced meanwhile.
+Task<absl::Status> RedisConnection::Core::Confirm(std::shared_ptr<Core> self, Time timeout) {
+  const Duration left = std::max(timeout - SteadyNow(), Duration::zero());
+  auto [found] = co_await Await<RedisAddresses>([&](auto done) {
+    self->options_.find_address(std::min(left, self->options_.connect_timeout / 2),
+                                [done](RedisAddresses there) { done(std::move(there)); });
+  });
+  co_return self->StillThere(found);
+}
+
+// Whoever cannot say where the server is does not end what works.
+absl::Status RedisConnection::Core::StillThere(const RedisAddresses& found) const {
+  if (!found.ok() || std::ranges::find(*found, address_) != found->end()) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("another server is in its place: ", ToString(found->front())));
+}
+
+// While it is ready, now and then.
+void RedisConnection::Core::Look() {
+  options_.find_address(options_.connect_timeout / 2,
+                        [self = shared_from_this(), link = link_](const RedisAddresses& found) {
+                          if (link == self->link_) self->OnLooked(found);
+                        });
+}
+
+void RedisConnection::Core::OnLooked(const RedisAddresses& found) {
+  const absl::Status still = StillThere(found);
+  if (!still.ok()) return Lose(still);
+  look_.Set(options_.find_every);
+}
+
+Task<void> RedisConnection::Core::Run(std::shared_ptr<Core> self, std::shared_ptr<RedisLink> link,
+                                      Time timeout) {
   absl::Status status = co_await RedisLink::Open(link);
+  if (link != self->link_) co_return;
+  if (status.ok() && self->options_.find_address) status = co_await Confirm(self, timeout);
   if (link != self->link_) co_return;
   if (status.ok()) self->BeReady();
   while (status.ok() && link == self->link_) {
@@ -140,6 +224,8 @@ Task<void> RedisConnection::Core::Run(std::shared_ptr<Core> self, std::shared_pt
 void RedisConnection::Core::BeReady() {
   ready_since_ = SteadyNow();
   awaited_ = false;
+  attempts_ = 0;
+  if (options_.find_address) look_.Set(options_.find_every);
   Enter(RedisState::kReady);
   PostWrite();
 }
@@ -169,11 +255,13 @@ absl::Status RedisConnection::Core::Dispatch(RedisLink& link) {
 }
 
 void RedisConnection::Core::Lose(const absl::Status& why) {
-  error_ = absl::UnavailableError(absl::StrCat(name_, ": ", why.message()));
+  error_ = absl::UnavailableError(absl::StrCat(name(), ": ", why.message()));
   awaited_ = false;
   silence_.Clear();
-  link_->Close();
+  look_.Clear();
+  if (link_) link_->Close();
   link_.reset();
+  if (state_ != RedisState::kReady) ++attempts_;
   if (state_ == RedisState::kReady && SteadyNow() - ready_since_ >= options_.max_backoff) {
     backoff_ = options_.min_backoff;
   }
@@ -282,5 +370,6 @@ void RedisConnection::Renew(std::string_view why) { core_->Renew(why); }
 RedisState RedisConnection::state() const { return core_->state(); }
 const absl::Status& RedisConnection::error() const { return core_->error(); }
 std::size_t RedisConnection::waiting() const { return core_->waiting(); }
+const std::string& RedisConnection::server() const { return core_->server(); }
 
 }  // namespace sluice::net

@@ -19,6 +19,11 @@
 // LOADING gets no commands. Why a connection is not ready says error(), with the server's own word
 // (NOAUTH, WRONGPASS, NOPERM, LOADING, ...) and never with the password.
 //
+// Where the server may change, as behind Sentinel (redis_sentinels.h), `find_address` is asked
+// before each attempt, once more when the server has been greeted, and every so often while the
+// connection is ready: once the server is elsewhere the connection is given up for one that leads
+// there. With `primary` none but a primary will do, whatever was said of it.
+//
 // What a command may end with, as the code of its status; an error that the server answers is a
 // reply (RedisReply::error):
 //
@@ -42,6 +47,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -60,12 +66,21 @@ enum class RedisState : std::uint8_t {
   kWaiting,  // for the next attempt
 };
 
+// Where a server may be, at least one; or why nobody knows.
+using RedisAddresses = absl::StatusOr<std::vector<HostPort>>;
+
 struct RedisConnectionOptions {
   // A name is looked up anew for each attempt, by a thread of its own; all that it stands for is
   // tried in order. The thread of a look-up that hangs is left behind.
   HostPort address;
-  std::string unix_socket;                      // not empty: a path, in place of the address
-  std::shared_ptr<const TlsClientContext> tls;  // null: no TLS
+  std::string unix_socket;  // not empty: a path, in place of the address
+  // Not null: in place of both. Calls `found` once within `patience`, on the loop, later. Attempts
+  // in a row go to one address each in turn; a connection to any of them stays.
+  std::function<void(Duration patience, absl::AnyInvocable<void(RedisAddresses)> found)>
+      find_address;
+  Duration find_every = std::chrono::milliseconds{500};  // while ready
+  bool primary = false;                                  // ROLE must be a primary's
+  std::shared_ptr<const TlsClientContext> tls;           // null: no TLS
 
   std::string user;  // of Redis' ACL; empty: the default one
   std::string password;
@@ -76,7 +91,7 @@ struct RedisConnectionOptions {
   std::size_t max_waiting = 1024;  // commands; one whose deadline passed counts until its reply
   std::size_t max_unsent_bytes = std::size_t{1} << 20;
 
-  // Until it is ready, all in all.
+  // Until it is ready, all in all. Half of it at most is for finding the address.
   Duration connect_timeout = std::chrono::seconds{1};
   // To some 100 ms.
   Duration max_silence = std::chrono::seconds{1};
@@ -119,6 +134,8 @@ class RedisConnection {
   [[nodiscard]] RedisState state() const;
   // Why it was not ready the last time; OK if it always was.
   [[nodiscard]] const absl::Status& error() const;
+  // The server's, of this attempt or the last one; in words.
+  [[nodiscard]] const std::string& server() const;
   // Commands that wait, with those whose late reply is still due.
   [[nodiscard]] std::size_t waiting() const;
 

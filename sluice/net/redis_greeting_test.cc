@@ -20,6 +20,7 @@ TEST(RedisGreeting, SaysNoMoreThanItWasTold) {
       {{.database = 3}, {{"SELECT", "3"}, {"PING"}}},
       {{.password = "p", .database = 15, .client_name = "sluice"},
        {{"AUTH", "p"}, {"SELECT", "15"}, {"CLIENT", "SETNAME", "sluice"}, {"PING"}}},
+      {{.primary = true}, {{"PING"}, {"ROLE"}}},
   };
   for (const auto& row : rows) {
     std::string bytes;
@@ -65,6 +66,39 @@ TEST(RedisGreeting, TellsApartWhyItIsRefusedAndNeverSaysThePassword) {
     }
     EXPECT_EQ(status.message(), row.why);
     EXPECT_EQ(status.ok(), row.why.empty());
+  }
+}
+
+TEST(RedisGreeting, TakesNoneButAPrimaryWhereItMustBeOne) {
+  const struct {
+    std::string role;
+    std::string why;  // empty: it is not refused
+  } rows[] = {
+      {"*3\r\n$6\r\nmaster\r\n:5\r\n*0\r\n", ""},
+      {"*1\r\n+master\r\n", ""},
+      {"*5\r\n$5\r\nslave\r\n$1\r\na\r\n:1\r\n$9\r\nconnected\r\n:1\r\n",
+       "the server is a replica"},
+      {"*2\r\n$8\r\nsentinel\r\n*0\r\n", "the server is no primary; its role is 'sentinel'"},
+      {"*1\r\n$3\r\na\r\n\r\n", "the server is no primary; its role is 'a\\r\\n'"},
+      {"*1\r\n:1\r\n", "the server is no primary; its role is ''"},
+      {"*0\r\n", "the server is no primary; its role is ''"},
+      {"*-1\r\n", "the server is no primary; its role is ''"},
+      {"$6\r\nmaster\r\n", "the server is no primary; its role is ''"},
+      {"+OK\r\n", "the server is no primary; its role is ''"},
+      {"-NOPERM no permission\r\n", "NOPERM no permission (to ROLE)"},
+      {"-ERR unknown command\r\n", "ERR unknown command (to ROLE)"},
+  };
+  for (const auto& row : rows) {
+    RedisGreeting greeting({.primary = true});
+    RedisReplyReader reader;
+    reader.Feed("+PONG\r\n" + row.role);
+    RedisReply reply;
+    ASSERT_EQ(reader.Next(&reply), RedisReplyReader::Step::kReply);
+    EXPECT_TRUE(greeting.Answer(reply).ok());
+    ASSERT_EQ(reader.Next(&reply), RedisReplyReader::Step::kReply) << row.role;
+    EXPECT_FALSE(greeting.done());
+    EXPECT_EQ(greeting.Answer(reply).message(), row.why);
+    EXPECT_TRUE(greeting.done());
   }
 }
 

@@ -1,11 +1,24 @@
 #include "sluice/net/internal/redis_greeting.h"
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 namespace sluice::net::internal {
 namespace {
 
+constexpr std::size_t kLongestRole = 32;
+
 absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
+
+// "master" is the server's word for a primary, "slave" for a replica.
+absl::Status CheckRole(RedisValue reply) {
+  const std::string_view role = reply[0].text();
+  if (role == "master") return absl::OkStatus();
+  if (role == "slave") return absl::UnavailableError("the server is a replica");
+  return absl::UnavailableError(absl::StrCat("the server is no primary; its role is '",
+                                             absl::CHexEscape(Absl(role.substr(0, kLongestRole))),
+                                             "'"));
+}
 
 }  // namespace
 
@@ -20,6 +33,7 @@ RedisGreeting::RedisGreeting(const Options& options) {
     Add(Step::kSetName, {"CLIENT", "SETNAME", options.client_name});
   }
   Add(Step::kPing, {"PING"});
+  if (options.primary) Add(Step::kRole, {"ROLE"});
 }
 
 void RedisGreeting::Add(Step step, std::initializer_list<std::string_view> words) {
@@ -29,7 +43,7 @@ void RedisGreeting::Add(Step step, std::initializer_list<std::string_view> words
 
 absl::Status RedisGreeting::Answer(RedisValue reply) {
   const Step step = steps_[answered_++];
-  if (!reply.is_error()) return absl::OkStatus();
+  if (!reply.is_error()) return step == Step::kRole ? CheckRole(reply) : absl::OkStatus();
   const std::string_view code = reply.error_code();
   // A user who may do nothing but run our scripts will do, and so will a connection without a name.
   const bool by_the_way = step == Step::kSetName || step == Step::kPing;
@@ -47,6 +61,7 @@ absl::Status RedisGreeting::Answer(RedisValue reply) {
   const std::string_view command = step == Step::kAuth      ? "AUTH"
                                    : step == Step::kSelect  ? "SELECT"
                                    : step == Step::kSetName ? "CLIENT SETNAME"
+                                   : step == Step::kRole    ? "ROLE"
                                                             : "PING";
   return absl::UnavailableError(absl::StrCat(Absl(reply.error()), " (to ", Absl(command), ")"));
 }

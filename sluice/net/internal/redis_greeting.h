@@ -1,5 +1,5 @@
 // What a connection to Redis begins with: who we are, which database, our name, and whether the
-// server is up to work. All of it goes out together.
+// server is up to work, and a primary. All of it goes out together.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,7 @@ class RedisGreeting {
     std::string_view password;
     std::uint32_t database = 0;    // 0: no SELECT
     std::string_view client_name;  // empty: no CLIENT SETNAME
+    bool primary = false;          // true: ROLE, which must be a primary's
   };
   explicit RedisGreeting(const Options& options);
 
@@ -31,7 +32,7 @@ class RedisGreeting {
   absl::Status Answer(RedisValue reply);
 
  private:
-  enum class Step : std::uint8_t { kAuth, kSelect, kSetName, kPing };
+  enum class Step : std::uint8_t { kAuth, kSelect, kSetName, kPing, kRole };
 
   void Add(Step step, std::initializer_list<std::string_view> words);
 

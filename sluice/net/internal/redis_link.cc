@@ -22,19 +22,18 @@ using Endpoints = std::vector<tcp::endpoint>;
 
 }  // namespace
 
-RedisLink::RedisLink(EventLoop& loop, const RedisConnectionOptions& options,
-                     std::shared_ptr<TlsPeer> peer)
+RedisLink::RedisLink(EventLoop& loop, const RedisConnectionOptions& options, RedisTarget target)
     : loop_(loop),
       options_(options),
-      peer_(std::move(peer)),
-      timeout_(SteadyNow() + options.connect_timeout),
+      target_(std::move(target)),
       alarm_(*this, loop.deadlines()),
       lookup_(loop),
       buffer_(kFirstBytes),
       reader_(options.reply) {}
 
 Duration RedisLink::Left(std::size_t parts) const {
-  return std::max(timeout_ - SteadyNow(), Duration::zero()) / static_cast<Duration::rep>(parts);
+  return std::max(target_.timeout - SteadyNow(), Duration::zero()) /
+         static_cast<Duration::rep>(parts);
 }
 
 void RedisLink::Close() {
@@ -48,15 +47,15 @@ Task<absl::Status> RedisLink::Open(std::shared_ptr<RedisLink> self) {
   absl::Status status;
   if (!link.options_.unix_socket.empty()) {
     status = link.ConnectToPath();
-  } else if (IsLiteral(link.options_.address)) {
-    absl::StatusOr<Endpoints> endpoints = Resolve(link.options_.address);
+  } else if (IsLiteral(link.target_.address)) {
+    absl::StatusOr<Endpoints> endpoints = Resolve(link.target_.address);
     status = co_await link.ConnectTo(*std::move(endpoints));
   } else {
     status = co_await link.ConnectToName();
   }
   if (!status.ok()) co_return status;
   link.stream_->Set(link.Left());
-  if (link.peer_) status = co_await link.stream_->ConnectTls(link.peer_);
+  if (link.target_.peer) status = co_await link.stream_->ConnectTls(link.target_.peer);
   if (status.ok()) status = co_await link.Greet();
   link.stream_->Clear();
   if (status.ok() && link.closed_) status = absl::CancelledError();
@@ -65,7 +64,7 @@ Task<absl::Status> RedisLink::Open(std::shared_ptr<RedisLink> self) {
 
 Task<absl::Status> RedisLink::ConnectToName() {
   alarm_.Set(Left());
-  absl::StatusOr<Endpoints> found = co_await lookup_.Find(options_.address);
+  absl::StatusOr<Endpoints> found = co_await lookup_.Find(target_.address);
   alarm_.Clear();
   if (!found.ok()) co_return absl::UnavailableError(found.status().message());
   if (closed_) co_return absl::CancelledError();
@@ -106,7 +105,8 @@ Task<absl::Status> RedisLink::Greet() {
   RedisGreeting greeting({.user = options_.user,
                           .password = options_.password,
                           .database = options_.database,
-                          .client_name = options_.client_name});
+                          .client_name = options_.client_name,
+                          .primary = options_.primary});
   const bool written = co_await Write(greeting.bytes());
   if (!written) co_return Ended();
   while (!greeting.done()) {

@@ -1,7 +1,7 @@
 // One open connection to a Redis server, from the socket to the end of the greeting. What is sent
 // then, and who waits for it, its owner knows.
 //
-//   auto link = std::make_shared<RedisLink>(loop, options, peer);
+//   auto link = std::make_shared<RedisLink>(loop, options, RedisTarget{...});
 //   absl::Status open = co_await RedisLink::Open(link);
 //   ... link->stream(), link->reader()
 //
@@ -27,14 +27,21 @@
 
 namespace sluice::net::internal {
 
+// Where it goes, unless the options have a path; and until when it has to be ready.
+struct RedisTarget {
+  HostPort address;
+  std::shared_ptr<TlsPeer> peer;  // null: no TLS
+  Time timeout;
+};
+
 class RedisLink {
  public:
-  // `options` outlives it. `peer` is null without TLS.
-  RedisLink(EventLoop& loop, const RedisConnectionOptions& options, std::shared_ptr<TlsPeer> peer);
+  // `options` outlives it.
+  RedisLink(EventLoop& loop, const RedisConnectionOptions& options, RedisTarget target);
   RedisLink(const RedisLink&) = delete;
   RedisLink& operator=(const RedisLink&) = delete;
 
-  // Connects and greets, within the options' timeout. Once.
+  // Connects and greets, within the timeout. Once.
   static Task<absl::Status> Open(std::shared_ptr<RedisLink> self);
   // A part of it: to the first of them that takes us.
   Task<absl::Status> ConnectTo(std::vector<tcp::endpoint> endpoints);
@@ -57,8 +64,7 @@ class RedisLink {
 
   EventLoop& loop_;
   const RedisConnectionOptions& options_;
-  const std::shared_ptr<TlsPeer> peer_;
-  const Time timeout_;
+  const RedisTarget target_;
   Alarm<RedisLink, &RedisLink::Close> alarm_;  // while a name is looked up
   Lookup lookup_;
   std::optional<Stream> stream_;
