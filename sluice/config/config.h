@@ -145,12 +145,22 @@ struct MemorySettings {
   friend bool operator==(const MemorySettings&, const MemorySettings&) = default;
 };
 
+// `store: { redis: { sentinel: { ... } } }`: who is asked which server is the primary.
+struct SentinelSettings {
+  std::string master;           // what they call it
+  std::vector<Endpoint> nodes;  // at least one, none twice
+  std::string user;             // of their own, as is the password
+  std::string password;
+  friend bool operator==(const SentinelSettings&, const SentinelSettings&) = default;
+};
+
 // `store: { redis: { ... } }`: what all nodes count in together. Holds a password: show it nobody.
 struct RedisSettings {
   RedisUrl url;  // with what `username`, `password_file` and `database` say; `tls` as below
-  std::optional<UpstreamTlsSettings> tls;  // never with a Unix socket; nothing: without TLS
-  std::string prefix = "sluice";           // of all keys; stands in them as it is
-  bool hash_identities = false;            // keys tell nobody who is counted
+  std::optional<SentinelSettings> sentinel;  // then `url` has neither host nor path
+  std::optional<UpstreamTlsSettings> tls;    // never with a Unix socket; nothing: without TLS
+  std::string prefix = "sluice";             // of all keys; stands in them as it is
+  bool hash_identities = false;              // keys tell nobody who is counted
   // For the hashes of identities (SipHash); nothing: a public one.
   std::optional<std::array<std::uint8_t, 16>> hash_key;
   Duration deadline = std::chrono::milliseconds{5};  // of one decision

@@ -6,8 +6,10 @@
 #include <array>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "sluice/base/ascii.h"
+#include "sluice/config/endpoint_reader.h"
 #include "sluice/config/secret_file.h"
 #include "sluice/config/tls_reader.h"
 
@@ -17,6 +19,10 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kMaxPrefix = 64;
+constexpr std::uint16_t kSentinelPort = 26379;
+constexpr std::size_t kMaxSentinels = 32;
+constexpr std::size_t kMaxMasterName = 128;
+constexpr std::string_view kOneOfTwo = "leave one of the two out";
 
 void ReadUrl(Fields& fields, RedisUrl& url) {
   // Where one of these is written a URL is not what is missing.
@@ -25,6 +31,9 @@ void ReadUrl(Fields& fields, RedisUrl& url) {
   const auto value = elsewhere
                          ? fields.Take("url")
                          : fields.Require("url", "write for example `url: redis://127.0.0.1:6379`");
+  if (value && node.Find("sentinel") != nullptr) {
+    return value->Complain("names a server, and `sentinel` finds one", kOneOfTwo);
+  }
   const auto text = value ? value->Text() : std::nullopt;
   if (!text) return;
   auto parsed = ParseRedisUrl(*text);
@@ -40,26 +49,81 @@ void ReadUrl(Fields& fields, RedisUrl& url) {
   }
 }
 
+void RefusePassword(Fields& fields) {
+  // Only where it is written, so that it is not told as one of the fields that there are.
+  if (fields.node().Find("password") == nullptr) return;
+  fields.Refuse("password", "is not written into this file",
+                "write it into one of its own, and name that: `password_file: redis.password`");
+}
+
 // What can stand in the URL, too, but in one of the two places alone.
 void ReadLogin(Fields& fields, const std::string& base_dir, RedisUrl& url) {
   constexpr std::string_view kTwice = "stands in `url`, too";
-  constexpr std::string_view kOne = "leave one of the two out";
   if (const auto value = fields.Take("username")) {
-    if (!url.user.empty()) value->Complain(kTwice, kOne);
+    if (!url.user.empty()) value->Complain(kTwice, kOneOfTwo);
     url.user = value->Text().value_or("");
   }
   if (const auto value = fields.Take("password_file")) {
-    if (!url.password.empty()) value->Complain("gives a password, and `url` has one, too", kOne);
+    if (!url.password.empty())
+      value->Complain("gives a password, and `url` has one, too", kOneOfTwo);
     url.password = ReadSecretFile(*value, base_dir).value_or("");
   }
-  if (fields.node().Find("password") != nullptr) {  // so that it is not told as one that there is
-    fields.Refuse("password", "is not written into this file",
-                  "write it into one of its own, and name that: `password_file: redis.password`");
-  }
+  RefusePassword(fields);
   if (const auto value = fields.Take("database")) {
-    if (url.database != 0) value->Complain(kTwice, kOne);
+    if (url.database != 0) value->Complain(kTwice, kOneOfTwo);
     url.database = static_cast<std::uint16_t>(value->Integer(0, 65535).value_or(0));
   }
+}
+
+void ReadMaster(const Value& value, std::string& master) {
+  const auto text = value.Text();
+  if (!text) return;
+  const auto fits = [](char c) {
+    return IsLetter(c) || IsDigit(c) || c == '.' || c == '-' || c == '_';
+  };
+  if (text->size() <= kMaxMasterName && std::all_of(text->begin(), text->end(), fits)) {
+    master = *text;
+  } else {
+    value.Complain(fmt::format("must be of letters, digits and .-_ alone, got {}", Quoted(*text)),
+                   "the name behind `sentinel monitor` in their configuration");
+  }
+}
+
+void ReadSentinelNodes(const Value& value, std::vector<Endpoint>& nodes) {
+  for (const Value& item : value.Items()) {
+    const auto text = item.Text();
+    if (!text) continue;
+    const auto node = ParseEndpoint(*text, kSentinelPort);
+    if (!node || node->port == 0) {
+      item.Complain(fmt::format("must be HOST or HOST:PORT, got {}", Quoted(*text)),
+                    "write for example `[10.0.0.1:26379, 10.0.0.2:26379, 10.0.0.3:26379]`");
+    } else if (std::find(nodes.begin(), nodes.end(), *node) != nodes.end()) {
+      item.Complain(fmt::format("names {} twice", Quoted(*text)),
+                    "each of them has one voice in where the primary is");
+    } else if (nodes.size() == kMaxSentinels) {
+      return value.Complain(fmt::format("must name at most {} of them", kMaxSentinels));
+    } else {
+      nodes.push_back(*node);
+    }
+  }
+}
+
+SentinelSettings ReadSentinel(const Value& value, const std::string& base_dir) {
+  SentinelSettings sentinel;
+  Fields fields(value.node(), "`sentinel`", value.diagnostics());
+  if (const auto master = fields.Require("master", "write for example `master: mymaster`")) {
+    ReadMaster(*master, sentinel.master);
+  }
+  if (const auto nodes = fields.Require("nodes", "write for example `nodes: [10.0.0.1:26379]`")) {
+    ReadSentinelNodes(*nodes, sentinel.nodes);
+  }
+  if (const auto user = fields.Take("username")) sentinel.user = user->Text().value_or("");
+  if (const auto file = fields.Take("password_file")) {
+    sentinel.password = ReadSecretFile(*file, base_dir).value_or("");
+  }
+  RefusePassword(fields);
+  fields.Finish();
+  return sentinel;
 }
 
 // Those that stand in a key's name as they are (store/redis/key_name.h).
@@ -118,6 +182,12 @@ RedisSettings ReadRedis(const Value& value, const std::string& base_dir) {
   RedisSettings redis;
   Fields fields(value.node(), "`redis`", value.diagnostics());
   ReadUrl(fields, redis.url);
+  if (const auto sentinel = fields.Take("sentinel")) {
+    redis.sentinel = ReadSentinel(*sentinel, base_dir);
+    if (fields.node().Find("cluster") != nullptr) {
+      sentinel->Complain("finds one server, and `cluster` is of several", kOneOfTwo);
+    }
+  }
   ReadLogin(fields, base_dir, redis.url);
   ReadTlsOfRedis(fields, base_dir, redis);
   if (const auto prefix = fields.Take("prefix")) ReadPrefix(*prefix, redis.prefix);
@@ -131,7 +201,7 @@ RedisSettings ReadRedis(const Value& value, const std::string& base_dir) {
   if (const auto wait = fields.Take("connect_wait")) {
     redis.connect_wait = wait->Length(Duration{0}, 60s).value_or(redis.connect_wait);
   }
-  fields.Later({"sentinel", "cluster"});
+  fields.Later({"cluster"});
   fields.Finish();
   return redis;
 }

@@ -53,6 +53,7 @@ TEST_F(RedisSettingsTest, WithoutItThereIsNone) {
 
 TEST_F(RedisSettingsTest, AUrlIsEnough) {
   EXPECT_EQ(Good("url: redis://10.0.0.7"), (RedisSettings{.url = {.host = "10.0.0.7", .port = 6379},
+                                                          .sentinel = std::nullopt,
                                                           .tls = std::nullopt,
                                                           .prefix = "sluice",
                                                           .hash_identities = false,
@@ -72,6 +73,7 @@ TEST_F(RedisSettingsTest, ReadsEveryField) {
               .host = "h",
               .port = 6380,
               .database = 3},
+      .sentinel = std::nullopt,
       .tls = UpstreamTlsSettings{.ca = Path("ca.pem"), .server_name = "redis.internal"},
       .prefix = "eu:api",
       .hash_identities = true,
@@ -102,10 +104,52 @@ TEST_F(RedisSettingsTest, TheSchemeAloneTurnsTlsOn) {
 TEST_F(RedisSettingsTest, NeedsAUrl) {
   EXPECT_EQ(Complaints("deadline: 5ms"),
             "1:17 `redis` needs `url` = write for example `url: redis://127.0.0.1:6379`\n");
-  EXPECT_EQ(Complaints("sentinel: { master: a, nodes: [b] }"),
-            "1:19 `sentinel` is known, but not in this version = leave it out\n");
   EXPECT_EQ(Complaints("cluster: [a]"),
             "1:19 `cluster` is known, but not in this version = leave it out\n");
+}
+
+TEST_F(RedisSettingsTest, SentinelsStandInPlaceOfAUrl) {
+  Write("secret", "s3cret\n");
+  Write("theirs", "0ther\n");
+  const RedisSettings settings = Good(
+      "sentinel: { master: my.master-1, nodes: [10.0.0.1, \"[::1]:26380\", s3.internal:5], "
+      "username: sue, password_file: theirs }, username: ann, password_file: secret, "
+      "database: 2, tls: {}");
+  EXPECT_EQ(settings.sentinel,
+            (SentinelSettings{.master = "my.master-1",
+                              .nodes = {{"10.0.0.1", 26379}, {"::1", 26380}, {"s3.internal", 5}},
+                              .user = "sue",
+                              .password = "0ther"}));
+  EXPECT_EQ(settings.url,
+            (RedisUrl{.tls = true, .user = "ann", .password = "s3cret", .database = 2}));
+  EXPECT_EQ(Good("sentinel: { master: a, nodes: b }").sentinel,
+            (SentinelSettings{.master = "a", .nodes = {{"b", 26379}}, .user = "", .password = ""}));
+}
+
+TEST_F(RedisSettingsTest, TellsWhatIsWrongWithSentinels) {
+  EXPECT_EQ(Complaints("url: redis://h, sentinel: { master: a, nodes: [b] }"),
+            "1:24 `url` names a server, and `sentinel` finds one = leave one of the two out\n");
+  EXPECT_EQ(Complaints("sentinel: {}"),
+            "1:29 `sentinel` needs `master` = write for example `master: mymaster`\n"
+            "1:29 `sentinel` needs `nodes` = write for example `nodes: [10.0.0.1:26379]`\n");
+  EXPECT_EQ(Complaints("sentinel: { master: \"a b\", nodes: [h:0, h:x, c, c:26379] }"),
+            "1:39 `master` must be of letters, digits and .-_ alone, got `a b` = the name behind "
+            "`sentinel monitor` in their configuration\n"
+            "1:54 `nodes` must be HOST or HOST:PORT, got `h:0` = write for example "
+            "`[10.0.0.1:26379, 10.0.0.2:26379, 10.0.0.3:26379]`\n"
+            "1:59 `nodes` must be HOST or HOST:PORT, got `h:x` = write for example "
+            "`[10.0.0.1:26379, 10.0.0.2:26379, 10.0.0.3:26379]`\n"
+            "1:67 `nodes` names `c:26379` twice = each of them has one voice in where the primary "
+            "is\n");
+  EXPECT_EQ(Complaints("sentinel: { master: a, nodes: [b], password: s3cret }"),
+            "1:54 `password` is not written into this file = write it into one of its own, and "
+            "name that: `password_file: redis.password`\n");
+  EXPECT_EQ(Complaints("sentinel: { master: a, nodes: [b], zz: 1 }"),
+            "1:54 unknown field `zz` = `sentinel` has master, nodes, username, password_file\n");
+  std::string many = "s0";
+  for (int i = 1; i < 33; ++i) many += ", s" + std::to_string(i);
+  EXPECT_EQ(Complaints("sentinel: { master: a, nodes: [" + many + "] }"),
+            "1:49 `nodes` must name at most 32 of them\n");
 }
 
 TEST_F(RedisSettingsTest, WhatStandsInTheUrlStandsNowhereElse) {

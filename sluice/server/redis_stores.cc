@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "sluice/base/hash.h"
 #include "sluice/base/log.h"
 #include "sluice/net/http1_answer.h"
+#include "sluice/net/redis_sentinels.h"
 #include "sluice/net/tls_context.h"
 #include "sluice/server/certificates.h"
 #include "sluice/telemetry/prometheus.h"
@@ -25,8 +28,13 @@ Duration ConnectTimeout(Duration deadline) {
   return std::max<Duration>(std::chrono::milliseconds{300}, 4 * deadline);
 }
 
-// No password is in it.
-std::string AddressOf(const config::RedisUrl& url) {
+// For the log; `found` is what the sentinels say. No password is in it.
+std::string AddressOf(const config::RedisSettings& settings, std::string_view found) {
+  if (settings.sentinel) {
+    return absl::StrCat(settings.sentinel->master, found.empty() ? "" : " at ",
+                        absl::string_view(found.data(), found.size()));
+  }
+  const config::RedisUrl& url = settings.url;
   return url.unix_socket.empty() ? absl::StrCat(url.host, ":", url.port) : url.unix_socket;
 }
 
@@ -51,6 +59,22 @@ absl::StatusOr<net::RedisConnectionOptions> ConnectionOptions(const config::Redi
     options.tls = *std::move(context);
   }
   return options;
+}
+
+// Those of this loop, which its store and the channel share.
+void FindBySentinels(net::EventLoop& loop, const config::SentinelSettings& settings,
+                     net::RedisConnectionOptions& connection) {
+  net::RedisSentinelsOptions options{.master = settings.master,
+                                     .user = settings.user,
+                                     .password = settings.password,
+                                     .tls = connection.tls,
+                                     .connect_timeout = connection.connect_timeout};
+  for (const config::Endpoint& node : settings.nodes) {
+    options.nodes.push_back({.host = node.host, .port = node.port});
+  }
+  connection.primary = true;
+  connection.find_address =
+      net::RedisSentinels::Finder(std::make_shared<net::RedisSentinels>(loop, std::move(options)));
 }
 
 redis::KeyOptions KeyOptionsOf(const config::RedisSettings& settings, const HashKey* hash_key) {
@@ -80,7 +104,10 @@ absl::StatusOr<std::unique_ptr<RedisStores>> RedisStores::Open(net::EventLoops& 
   std::unique_ptr<RedisStores> stores(new RedisStores(loops, config));
   stores->state_.since = clock.Read().wall;
   const HashKey* hash_key = stores->hash_key_ ? &*stores->hash_key_ : nullptr;
-  for (std::size_t i = 0; i < loops.size(); ++i) {
+  // From the last to the first, whose connection is the channel's, too.
+  stores->stores_.resize(loops.size());
+  for (std::size_t i = loops.size(); i-- > 0;) {
+    if (settings.sentinel) FindBySentinels(loops[i], *settings.sentinel, *connection);
     redis::RedisStoreOptions options{.connection = *connection,
                                      .keys = KeyOptionsOf(settings, hash_key)};
     options.max_waiting = waiting;
@@ -93,8 +120,7 @@ absl::StatusOr<std::unique_ptr<RedisStores>> RedisStores::Open(net::EventLoops& 
         self->Tell(report);
       };
     }
-    stores->stores_.push_back(
-        std::make_unique<redis::RedisStore>(loops[i], clock, std::move(options)));
+    stores->stores_[i] = std::make_unique<redis::RedisStore>(loops[i], clock, std::move(options));
   }
   stores->channel_ =
       std::make_unique<NodeChannel>(loops[0], clock, stores->denials(),
@@ -115,9 +141,12 @@ void RedisStores::Note(std::size_t loop, const redis::RedisHealth& health) {
   if (told_ && all_up == state_.up) return;
   const Duration lasted = health.since - state_.since;
   const bool first = !std::exchange(told_, true);
-  state_ = {.up = all_up, .since = health.since, .why = all_up ? "" : (*down)->why};
+  state_ = {.up = all_up,
+            .since = health.since,
+            .server = health.server,
+            .why = all_up ? "" : (*down)->why};
   changed_.notify_all();
-  const std::string address = AddressOf(settings_.url);
+  const std::string address = AddressOf(settings_, health.server);
   if (!all_up) {
     log::Warning("shared store does not answer; failure modes decide",
                  {{"address", address}, {"why", state_.why}});
@@ -132,7 +161,7 @@ void RedisStores::Note(std::size_t loop, const redis::RedisHealth& health) {
 void RedisStores::Tell(const redis::ServerReport& report) {
   if (report.facts == told_of_server_.facts && report.warnings == told_of_server_.warnings) return;
   told_of_server_ = report;
-  const std::string address = AddressOf(settings_.url);
+  const std::string address = AddressOf(settings_, stores_[0]->health().server);
   log::Info("shared store", {{"address", address}, {"server", report.facts}});
   for (const std::string& warning : report.warnings) {
     log::Warning("shared store", {{"address", address}, {"what", warning}});
@@ -145,7 +174,7 @@ bool RedisStores::WaitUntilUp(const std::stop_token& stop) {
   if (changed_.wait_for(lock, stop, settings_.connect_wait, up)) return true;
   if (stop.stop_requested()) return false;
   log::Warning("doors open without the shared store; failure modes decide",
-               {{"address", AddressOf(settings_.url)},
+               {{"address", AddressOf(settings_, state_.server)},
                 {"why", state_.why.empty() ? "no answer yet" : state_.why}});
   return false;
 }
@@ -175,11 +204,15 @@ RedisStores::State RedisStores::state() const {
     const std::lock_guard lock(mutex_);
     now = state_;
   }
-  // The reason as of now: the server's words may have changed since it went away.
+  // As of now: the server's words may have changed since it went away, and after a failover one
+  // loop is there before another.
+  std::set<std::string> servers;
   for (const auto& store : stores_) {
     const redis::RedisHealth health = store->health();
     if (!now.up && !health.up && !health.why.empty()) now.why = health.why;
+    servers.insert(health.server);
   }
+  now.server = absl::StrJoin(servers, ", ");
   return now;
 }
 
@@ -187,6 +220,10 @@ std::string RedisStores::StateJson() const {
   const State now = state();
   std::string json = absl::StrCat(R"({"up":)", now.up ? "true" : "false", R"(,"since":")",
                                   InWords(now.since), "\"");
+  if (now.up && !now.server.empty()) {
+    json.append(R"(,"server":)");
+    net::AppendJsonString(now.server, &json);
+  }
   if (!now.up) {
     json.append(R"(,"decides":"failure modes","why":)");
     net::AppendJsonString(now.why.empty() ? "no answer yet" : now.why, &json);

@@ -2,7 +2,8 @@
 // them.
 //
 // They are one store to everybody else: up when each loop's is. A change of that is logged once;
-// the metrics and /readyz say what is so now, and since when.
+// the metrics and /readyz say what is so now, and since when. With store.redis.sentinel they say
+// which server is the primary, too.
 //
 // Thread-safety: Open(), WaitUntilUp() and Close() from one thread that is none of the loops'; the
 // rest from any.
@@ -58,7 +59,8 @@ class RedisStores {
   struct State {
     bool up = false;
     WallTime since;
-    std::string why;  // not up
+    std::string server;  // its address; empty: none was found yet
+    std::string why;     // not up
   };
   [[nodiscard]] State state() const;
   // As JSON, for /readyz.

@@ -26,9 +26,10 @@ struct BreakerOptions {
 };
 
 struct RedisHealth {
-  bool up = false;  // there is a connection, the script is loaded, the breaker is closed
-  WallTime since;   // of `up`
-  std::string why;  // not up: what went wrong last, with the server's words and without secrets
+  bool up = false;     // there is a connection, the script is loaded, the breaker is closed
+  WallTime since;      // of `up`
+  std::string server;  // that is asked, or was last: its address; empty: none was found yet
+  std::string why;     // not up: what went wrong last, with the server's words and without secrets
   BreakerState breaker = BreakerState::kClosed;
 };
 

@@ -104,6 +104,7 @@ void Guard::Tell() {
   if (!usable && !parts_.link.gone()) return;  // not yet known
   RedisHealth health{.up = usable && breaker_.state() == BreakerState::kClosed,
                      .since = parts_.clock.Read().wall,
+                     .server = parts_.link.server(),
                      .breaker = breaker_.state()};
   if (!health.up) {
     health.why = std::string((usable ? refusal_ : parts_.link.why()).message());

@@ -46,6 +46,9 @@ class ScriptLink {
   // Why it is gone; Unavailable.
   [[nodiscard]] const absl::Status& why() const { return why_; }
 
+  // The server's address; empty: none was found yet.
+  [[nodiscard]] std::string server() const { return connection_ ? connection_->server() : ""; }
+
   // For EVALSHA, while it is usable.
   [[nodiscard]] std::string_view sha() const { return sha_; }
   // As RedisConnection::Send().
