@@ -172,18 +172,20 @@ def free_port():
 
 
 class RedisServer:
-    """A redis-server of the test's own, on a port that stays the same over a restart."""
+    """A redis-server of the test's own, on a port that stays the same over a restart; with `config`, a file, a sentinel."""
 
-    def __init__(self, folder, *options):
+    def __init__(self, folder, *options, config=None):
         self.folder = folder
         self.options = options
+        self.config = config
         self.port = free_port()
         self.start()
 
     def start(self):
+        kind = [self.config, "--sentinel"] if self.config else ["--save", "", "--appendonly", "no"]
         self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--save", "",
-             "--appendonly", "no", "--daemonize", "no", *self.options], stdout=subprocess.DEVNULL)
+            ["redis-server", *kind, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder,
+             "--daemonize", "no", *self.options], stdout=subprocess.DEVNULL)
         wait_until(lambda: self.cli("PING") == "PONG", "redis-server answers")
 
     def cli(self, *command):

@@ -15,7 +15,7 @@ import subprocess
 import time
 import unittest
 
-from processes import ask, wait_until
+from processes import RedisServer, ask, wait_until
 from redis_nodes import nodes
 from store_load import Load, Timers, admitted, between, bucket, most_above
 
@@ -116,36 +116,11 @@ def proxy_that(mode, number=0, seconds=2):
     return fault
 
 
-class RedisDrills(unittest.TestCase):
-    def test_killed_and_started_again(self):
-        self.drill("`kill -9`, started after 2 s", killed, forgets=True)
-
-    def test_stopped(self):
-        self.drill("`SIGSTOP` for 5 s", stopped)
-
-    def test_paused(self):
-        self.drill("`CLIENT PAUSE 3000 ALL`", paused)
-
-    def test_busy_with_a_script(self):
-        self.drill("a script that does not end, for 1.5 s", busy)
-
-    def test_a_network_that_loses_all(self):
-        self.drill("nothing comes through, for 2.2 s", proxy_that("blackhole", seconds=2.2), proxied=True)
-
-    def test_replies_that_end_in_the_middle(self):
-        self.drill("cut in each reply, for 2 s", proxy_that("cut", 7), proxied=True)
-
-    def test_replies_that_are_late(self):
-        self.drill("replies 200 ms late, for 2 s", proxy_that("slow", 200), proxied=True)
-
-    def test_connections_that_are_reset(self):
-        self.drill("connections reset, for 2 s", proxy_that("reset"), proxied=True)
-
-    def test_connections_that_are_refused(self):
-        self.drill("connections refused, for 2 s", proxy_that("refuse"), proxied=True)
+class Drill(unittest.TestCase):
+    server = RedisServer
 
     def drill(self, name, fault, proxied=False, forgets=False):
-        with nodes(RULES + FRESH, NODES, proxied, DEADLINE_MS) as (redis, proxy, _, gateways):
+        with nodes(RULES + FRESH, NODES, proxied, DEADLINE_MS, self.server) as (redis, proxy, _, gateways):
             load = Load(gateways, KEYS, REQUESTS, LOAD, CLIENTS)
             with load.running():
                 time.sleep(1)
@@ -243,6 +218,35 @@ class RedisDrills(unittest.TestCase):
         print(f"| {name} | {len(admitted(answers, rule='closed'))} | {bound} | {degraded} | "
               f"{after.longest_wait(before, 0.99):g} | {after.longest_wait(before, 1):g} | {shared_after:.2f} s |  "
               f"(the machine's timers: {late_ms:.1f} ms late)", flush=True)
+
+
+class RedisDrills(Drill):
+    def test_killed_and_started_again(self):
+        self.drill("`kill -9`, started after 2 s", killed, forgets=True)
+
+    def test_stopped(self):
+        self.drill("`SIGSTOP` for 5 s", stopped)
+
+    def test_paused(self):
+        self.drill("`CLIENT PAUSE 3000 ALL`", paused)
+
+    def test_busy_with_a_script(self):
+        self.drill("a script that does not end, for 1.5 s", busy)
+
+    def test_a_network_that_loses_all(self):
+        self.drill("nothing comes through, for 2.2 s", proxy_that("blackhole", seconds=2.2), proxied=True)
+
+    def test_replies_that_end_in_the_middle(self):
+        self.drill("cut in each reply, for 2 s", proxy_that("cut", 7), proxied=True)
+
+    def test_replies_that_are_late(self):
+        self.drill("replies 200 ms late, for 2 s", proxy_that("slow", 200), proxied=True)
+
+    def test_connections_that_are_reset(self):
+        self.drill("connections reset, for 2 s", proxy_that("reset"), proxied=True)
+
+    def test_connections_that_are_refused(self):
+        self.drill("connections refused, for 2 s", proxy_that("refuse"), proxied=True)
 
 
 class ManyClients(unittest.TestCase):
