@@ -27,6 +27,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <concepts>
 #include <cstdint>
 
@@ -255,6 +256,7 @@ Answer Decide(const Limit& limit, const L& log, std::uint64_t cost, Time now) {
 template <EventLog L>
 Answer DecideLease(const Limit& limit, const L& log, std::uint64_t cost, Time now,
                    Duration length) {
+  assert(length >= Duration{0} && length <= limit.window);
   const internal_log::Window<L> window(limit, log, now, length);
   const Verdict verdict = internal::Judge(limit.limit, window.sum(), cost);
   return internal_log::AnswerOf(limit, log, window, verdict, cost,

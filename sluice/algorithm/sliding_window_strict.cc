@@ -92,6 +92,7 @@ Current CurrentOf(const Limit& limit, const View& state, Time now) {
 }
 
 Current CurrentOfLease(const Limit& limit, const View& state, Time now, Duration length) {
+  assert(length >= Duration{0} && length <= limit.window);
   const Time end{Duration{internal::SaturatedSub(now.time_since_epoch().count(), -length.count())}};
   return WithLeases(limit, state, NumberAt(limit, now), NumberAt(limit, end));
 }
