@@ -39,6 +39,29 @@ const std::vector<ScriptLimit>& Limits() {
   return limits;
 }
 
+// A group for each limit of which units can be leased.
+void CheckLeases(const net::RedisReply& reply) {
+  std::vector<ScriptClaim> claims;
+  for (const ScriptLimit& limit : Limits()) {
+    // Elsewhere a charge, so that the groups are those of the other answers.
+    const Duration lease = CanLease(limit.limit()) ? 100ms : 0ms;
+    claims.push_back({.key = "key", .limit = &limit, .cost = 3, .lease = lease});
+  }
+  std::vector<ScriptGroup> groups;
+  for (ScriptClaim& claim : claims) groups.push_back({.claims = {&claim, 1}});
+  ScriptCall call;
+  if (!call.ReadDecide(reply, groups, NowOf(1'781'000'000'000'000)).ok()) return;
+  for (const ScriptGroup& group : groups) {
+    const ScriptClaim& claim = group.claims[0];
+    const bool granted = group.allowed && claim.receipt.units == 3;
+    Require(claim.receipt.units == (granted ? 3 : 0));
+    if (claim.lease > 0ms && group.state == ScriptGroup::State::kDone) {
+      Require(claim.good_for >= 0ms && claim.good_for <= 100ms);
+      Require((claim.good_for > 0ms) == granted);
+    }
+  }
+}
+
 // A group for each limit, and one of all of them.
 void CheckAnswer(const net::RedisReply& reply) {
   const Now now = NowOf(1'781'000'000'000'000);
@@ -80,7 +103,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   net::RedisReplyReader reader;
   reader.Feed(text);
   net::RedisReply reply;
-  while (reader.Next(&reply) == net::RedisReplyReader::Step::kReply) CheckAnswer(reply);
+  while (reader.Next(&reply) == net::RedisReplyReader::Step::kReply) {
+    CheckAnswer(reply);
+    CheckLeases(reply);
+  }
 
   for (const ScriptLimit& limit : Limits()) {
     const auto converted = ConvertState(text, limit, NowOf(1'781'000'000'000'000), 12'345);

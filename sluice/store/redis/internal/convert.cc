@@ -69,7 +69,8 @@ absl::StatusOr<std::string> FromSmall(const Limit& from, std::string_view text,
   if (old_pace != nullptr && new_pace != nullptr && state->undone > 0) {
     const Instant was = InstantOf(*old_pace, state->undone);
     const std::int64_t in_us = new_pace->ticks_per_ns * std::int64_t{1000};
-    undone = static_cast<std::uint64_t>(was.us + 1) * static_cast<std::uint64_t>(in_us);
+    const std::int64_t us = (was.us + 1) % (std::int64_t{1} << 50);  // as the script counts it
+    undone = static_cast<std::uint64_t>(us) * static_cast<std::uint64_t>(in_us);
   }
   if (old_pace != nullptr && new_pace != nullptr) {
     const auto leased = token_bucket::ConvertLeased(
