@@ -52,7 +52,7 @@ struct Wrong {
   }
 };
 
-TEST_P(StoreConformance, ExhaustedKeyStaysExhaustedWhateverTheNumberOfNewKeys) {
+TEST_P(BoundedStoreConformance, ExhaustedKeyStaysExhaustedWhateverTheNumberOfNewKeys) {
   Open(110'000, 0);
   const Registered& limit = Register(TokenBucket(1, hours{1}, 1));
   EXPECT_TRUE(Ask("k0", limit).decision.allowed());
@@ -64,7 +64,7 @@ TEST_P(StoreConformance, ExhaustedKeyStaysExhaustedWhateverTheNumberOfNewKeys) {
 
 // 8,192 keys' room; each second 12,500 keys that were never seen before, 1,250 honest clients that
 // come as often as popularity has it, 31 that ask five times as much as they may.
-TEST_P(StoreConformance, AbusersGainNothingByAFloodOfNewKeys) {
+TEST_P(BoundedStoreConformance, AbusersGainNothingByAFloodOfNewKeys) {
   Open(8'192, 0);
   const Limit hundred_a_minute = TokenBucket(100, minutes{1}, 100);
   const Registered& limit = Register(hundred_a_minute);
@@ -101,7 +101,7 @@ TEST_P(StoreConformance, AbusersGainNothingByAFloodOfNewKeys) {
 
 // Keys that all owe their whole limit, more of them than there is room for. Nothing bounded can
 // hold them all; nobody else is denied for it.
-TEST_P(StoreConformance, AttackerWhoPinsEverySlotDeniesNobodyElse) {
+TEST_P(BoundedStoreConformance, AttackerWhoPinsEverySlotDeniesNobodyElse) {
   Open(2'000, 0);
   const Limit five = TokenBucket(5, minutes{10}, 5);
   const Registered& limit = Register(five);
@@ -122,7 +122,7 @@ TEST_P(StoreConformance, AttackerWhoPinsEverySlotDeniesNobodyElse) {
 }
 
 // The same for states that are kept outside of the table.
-TEST_P(StoreConformance, FloodOfLogsAndCountersDeniesNobody) {
+TEST_P(BoundedStoreConformance, FloodOfLogsAndCountersDeniesNobody) {
   Open(2'000, 0);
   for (const NamedLimit& named : EveryRate(40, hours{1})) {
     SCOPED_TRACE(named.name);

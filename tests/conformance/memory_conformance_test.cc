@@ -22,8 +22,12 @@ OpenStore OpenMemory(std::uint64_t keys, std::uint32_t concurrency_slots, Now no
   return {*std::move(store), key};
 }
 
-INSTANTIATE_TEST_SUITE_P(Memory, StoreConformance, testing::Values(StoreKind{"memory", OpenMemory}),
-                         [](const auto& kind) { return kind.param.name; });
+const auto kMemory = testing::Values(StoreKind{"memory", OpenMemory});
+std::string NameOf(const testing::TestParamInfo<StoreKind>& kind) { return kind.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Memory, StoreConformance, kMemory, NameOf);
+INSTANTIATE_TEST_SUITE_P(Memory, BoundedStoreConformance, kMemory, NameOf);
+INSTANTIATE_TEST_SUITE_P(Memory, LocalStoreConformance, kMemory, NameOf);
 
 // Half a million keys once each, through a table for a hundred thousand: no byte more than at the
 // start, and once they owe nothing nobody is forgotten for want of room any more.

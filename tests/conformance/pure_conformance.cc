@@ -82,7 +82,7 @@ class Pair {
 };
 
 TEST_P(StoreConformance, AnswersAsThePureFunctionsDoOnAnyTrace) {
-  constexpr int kTraces = 60;
+  const auto kTraces = static_cast<std::uint64_t>(Few(60));
   constexpr int kSteps = 120;
   std::vector<NamedLimit> limits = EveryRate(12, minutes{1});
   limits.push_back({"whole windows only", SlidingLog(200, minutes{1})});
@@ -103,11 +103,11 @@ TEST_P(StoreConformance, AnswersAsThePureFunctionsDoOnAnyTrace) {
       sluice::testing::Random random(trace);
       for (int i = 0; i < kSteps && !HasFailure(); ++i) {
         pair.Step(clock_.Read());
-        clock_.Advance(Duration{random.Below(10'000'000'000)});
+        clock_.Advance(Whole(Duration{random.Below(10'000'000'000)}));
         // What was over once, events and slots, may be forgotten at once or later.
         const bool back = !std::holds_alternative<sliding_window_log::Limit>(named.limit) &&
                           !std::holds_alternative<concurrency::Limit>(named.limit);
-        if (back && random.Chance(5)) clock_.Advance(-Duration{random.Below(5'000'000'000)});
+        if (back && random.Chance(5)) clock_.Advance(-Whole(Duration{random.Below(5'000'000'000)}));
       }
     }
   }

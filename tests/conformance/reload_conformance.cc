@@ -78,7 +78,7 @@ TEST_P(StoreConformance, FiftyDeniedCallsDoNotEatARaisedQuota) {
 }
 
 // A hundred a day, half used, becomes ten a second: nobody waits for the day to end.
-TEST_P(StoreConformance, SlowOldLimitLocksNobodyOutUnderAFastNewOne) {
+TEST_P(LocalStoreConformance, SlowOldLimitLocksNobodyOutUnderAFastNewOne) {
   const Registered& slow = Register(TokenBucket(100, hours{24}, 100));
   ASSERT_TRUE(Ask("ann", slow, 50).decision.allowed());
   const Registered& fast = Register(TokenBucket(10, seconds{1}, 10));
@@ -92,7 +92,7 @@ TEST_P(StoreConformance, SlowOldLimitLocksNobodyOutUnderAFastNewOne) {
 }
 
 // A plan: both limits are in use for good, so the wait for the old rule set has an end.
-TEST_P(StoreConformance, ChangeOfPlanTakesEffectWithinTenSeconds) {
+TEST_P(LocalStoreConformance, ChangeOfPlanTakesEffectWithinTenSeconds) {
   const Registered& pro = Register(TokenBucket(100, hours{24}, 100));
   const Registered& free = Register(TokenBucket(10, seconds{1}, 10));
   ASSERT_TRUE(Ask("ann", pro, 80).decision.allowed());
@@ -139,7 +139,7 @@ TEST_P(StoreConformance, ReloadUnderLoadNeitherMintsNorLocksOut) {
   const Registered& third = Register(TokenBucket(333, minutes{1}, 333));
   const std::array phases = {&first, &second, &third};
   constexpr auto kTick = milliseconds{10};
-  constexpr int kTicksPerPhase = 300;
+  const int kTicksPerPhase = 300;
   std::array<std::uint64_t, 3> admitted{};
 
   for (std::size_t phase = 0; phase < phases.size(); ++phase) {

@@ -2,11 +2,17 @@
 //
 //   INSTANTIATE_TEST_SUITE_P(Memory, StoreConformance, ::testing::Values(StoreKind{...}));
 //
-// in a file of its own for each store, linked with this library.
+// in a file of its own for each store, linked with this library. Every store passes
+// StoreConformance; what not every store can promise stands in suites of their own, so that the
+// file of each kind says which it does not run, and why:
+//
+//   BoundedStoreConformance   more keys than there is room for
+//   LocalStoreConformance     a store that knows which limits are in use
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,7 +31,7 @@ namespace sluice::conformance {
 // A store with the hash of its keys.
 struct OpenStore {
   std::unique_ptr<Store> store;
-  HashKey hash_key;
+  std::function<Hash128(std::string_view)> hash_key;
 };
 
 struct StoreKind {
@@ -33,6 +39,11 @@ struct StoreKind {
   // A fresh store with room for at least `keys` keys (about twice as many table slots), and for so
   // many concurrency slots.
   std::function<OpenStore(std::uint64_t keys, std::uint32_t concurrency_slots, Now now)> open;
+  Duration tick{1};  // of its clock
+  // Whether its clock can show this instant; and of how many vectors it can show all, at least.
+  std::function<bool(Now)> shows = [](Now) { return true; };
+  int vectors = 80;
+  int cost_of_call = 1;  // compared with memory's: long tests are shorter by it
 };
 
 // A limit under which the test asks, and its id.
@@ -67,12 +78,20 @@ class StoreConformance : public ::testing::TestWithParam<StoreKind> {
   // What is left for a key, without a charge.
   std::uint64_t Remaining(std::string_view key, const Registered& limit);
 
+  // `count`, or a part of it where calls are dear.
+  [[nodiscard]] static int Few(int count) { return std::max(1, count / GetParam().cost_of_call); }
+  // Whole ticks.
+  [[nodiscard]] static Duration Whole(Duration time) { return time - time % GetParam().tick; }
+
   ManualClock clock_;
 
  private:
   std::unique_ptr<OpenStore> open_;
   std::vector<std::unique_ptr<Registered>> limits_;
 };
+
+class BoundedStoreConformance : public StoreConformance {};
+class LocalStoreConformance : public StoreConformance {};
 
 // Limits that must be good, so that tests read as tables.
 [[nodiscard]] Limit TokenBucket(std::int64_t count, Duration period, std::uint64_t burst);

@@ -235,7 +235,7 @@ class Client {
 };
 
 TEST_P(StoreConformance, GuaranteesHoldForTwoThreadsThatSpendAndUndoOnTheSameKeys) {
-  constexpr int kRequests = 15'000;
+  const int kRequests = Few(15'000);
   std::vector<std::unique_ptr<Subject>> subjects;
   const auto add = [&](const std::string& name, const Limit& limit) {
     subjects.push_back(std::make_unique<Subject>());
@@ -276,7 +276,7 @@ TEST_P(StoreConformance, GuaranteesHoldForTwoThreadsThatSpendAndUndoOnTheSameKey
                 [](const Spent& a, const Spent& b) { return a.at < b.at; });
       SCOPED_TRACE(std::string(AlgorithmName(subjects[s]->limit->limit)) + " " + std::to_string(s));
       if (!std::holds_alternative<concurrency::Limit>(subjects[s]->limit->limit)) {
-        EXPECT_GT(spent.size(), 100u);  // it is a test of something
+        EXPECT_GT(spent.size(), static_cast<std::size_t>(Few(100)));  // it is a test of something
       }
       std::visit(MostAllowed{spent}, subjects[s]->limit->limit);
     }
@@ -290,13 +290,13 @@ TEST_P(StoreConformance, GuaranteesHoldForTwoThreadsThatSpendAndUndoOnTheSameKey
 
 // Both come to each key at about the same moment, and neither has been there before.
 TEST_P(StoreConformance, KeyThatTwoThreadsMeetForTheFirstTimeIsOneKey) {
-  constexpr int kKeys = 40'000;
+  const int kKeys = Few(40'000);
   constexpr int kAbreast = 8;
   for (const Limit& limit :
        {TokenBucket(1, std::chrono::hours{1}, 1), SlidingLog(1, std::chrono::hours{1})}) {
-    Open(2 * kKeys, 0);
+    Open(2 * static_cast<std::uint64_t>(kKeys), 0);
     const Registered& registered = Register(limit);
-    std::vector<std::atomic<int>> admitted(kKeys);
+    std::vector<std::atomic<int>> admitted(static_cast<std::size_t>(kKeys));
     std::array<std::atomic<int>, 2> at{0, 0};
     const auto spend = [&](std::size_t me) {
       for (int key = 0; key < kKeys; ++key) {
@@ -322,8 +322,8 @@ TEST_P(StoreConformance, FrozenClockAdmitsExactlyTheLimitFromTwoThreads) {
   for (const NamedLimit& named : EveryRate(50, std::chrono::hours{1})) {
     SCOPED_TRACE(named.name);
     const Registered& limit = Register(named.limit);
-    constexpr int kKeys = 100;
-    std::array<std::atomic<int>, kKeys> admitted{};
+    const int kKeys = Few(100);
+    std::vector<std::atomic<int>> admitted(static_cast<std::size_t>(kKeys));
     const auto spend = [&] {
       for (int i = 0; i < 60 * kKeys; ++i) {
         const int key = i % kKeys;

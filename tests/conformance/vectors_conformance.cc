@@ -1,5 +1,6 @@
 // What every algorithm must answer, through a store.
 
+#include <algorithm>
 #include <map>
 
 #include "tests/conformance/store_under_test.h"
@@ -73,7 +74,10 @@ TEST_P(StoreConformance, AnswersAsTheVectorsSay) {
   for (const char* file :
        {"tests/vectors/algorithms.json", "tests/vectors/calendar_and_strict.json"}) {
     for (const vectors::Vector& vector : vectors::Read(file).vectors) {
-      if (vector.later) continue;
+      if (vector.later ||
+          !std::ranges::all_of(vector.steps, GetParam().shows, &vectors::Step::now)) {
+        continue;
+      }
       std::vector<Claim> claims;
       for (const Limit& limit : vector.limits) {
         const std::string key = vector.id + " " + std::to_string(claims.size());
@@ -84,7 +88,7 @@ TEST_P(StoreConformance, AnswersAsTheVectorsSay) {
       ++run;
     }
   }
-  EXPECT_GE(run, 50);
+  EXPECT_GE(run, GetParam().vectors);
 }
 
 }  // namespace

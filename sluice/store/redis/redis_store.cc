@@ -24,7 +24,7 @@ class RedisStore::Core final : public ScriptLink::Events {
         questions_(parts_, std::move(options.on_report)),
         guard_(loop, parts_, options.breaker, std::move(options.on_health)),
         calls_(loop, parts_, options.max_waiting, guard_, give_back_),
-        link_(loop, std::move(options.connection), counters_, *this) {}
+        link_(loop, std::move(options.connection), options.script, counters_, *this) {}
   ~Core() override {
     link_.Close();
     calls_.FailWaiting(link_.why());

@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "sluice/base/clock.h"
 #include "sluice/net/event_loops.h"
@@ -65,6 +66,9 @@ struct RedisStoreOptions {
   // What is to be given back while the store is gone; half of it for other than slots. Beyond it
   // what was charged stays so.
   std::size_t max_undos_waiting = 16'384;
+
+  // In place of ScriptSource(), for tests that set its clock. Empty: none.
+  std::string script;
 };
 
 class RedisStore final : public RemoteStore {

@@ -16,8 +16,9 @@ constexpr Duration kLoadDeadline = 10s;
 constexpr Duration kLoadAgain = 100ms;
 constexpr std::size_t kShaSize = 40;
 
-std::string LoadCommand() {
-  const std::array<std::string_view, 3> words = {"SCRIPT", "LOAD", ScriptSource()};
+std::string LoadCommand(std::string_view script) {
+  const std::array<std::string_view, 3> words = {"SCRIPT", "LOAD",
+                                                 script.empty() ? ScriptSource() : script};
   std::string command;
   net::AppendRedisCommand(words, &command);
   return command;
@@ -26,8 +27,11 @@ std::string LoadCommand() {
 }  // namespace
 
 ScriptLink::ScriptLink(net::EventLoop& loop, net::RedisConnectionOptions options,
-                       RedisCounters& counters, Events& events)
-    : counters_(counters), events_(events), load_(LoadCommand()), again_(*this, loop.deadlines()) {
+                       std::string_view script, RedisCounters& counters, Events& events)
+    : counters_(counters),
+      events_(events),
+      load_(LoadCommand(script)),
+      again_(*this, loop.deadlines()) {
   options.on_state = [this](net::RedisState state) { OnState(state); };
   connection_ = std::make_unique<net::RedisConnection>(loop, std::move(options));
 }

@@ -34,8 +34,9 @@ class ScriptLink {
     virtual void OnWrongServer(std::string_view why) = 0;
   };
 
-  ScriptLink(net::EventLoop& loop, net::RedisConnectionOptions options, RedisCounters& counters,
-             Events& events);
+  // `script`: in place of ScriptSource(), unless it is empty.
+  ScriptLink(net::EventLoop& loop, net::RedisConnectionOptions options, std::string_view script,
+             RedisCounters& counters, Events& events);
 
   // Tells what is on its way (Cancelled). Nothing is sent from then on.
   void Close();

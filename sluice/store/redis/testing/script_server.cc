@@ -20,22 +20,27 @@ void ReplaceAll(std::string* text, std::string_view from, std::string_view to) {
   ASSERT_GT(count, 0U) << "the script has no " << from;
 }
 
-// The script with the test's clock.
-std::string Manual() {
+}  // namespace
+
+std::string ManualScript() {
   std::string source(ScriptSource());
-  ReplaceAll(&source, "call('TIME')", "{match(call('GET', 'test:clock'), '(%d+) (%d+)')}");
+  ReplaceAll(&source, "call('TIME')",
+             absl::StrCat("{match(call('GET', '", std::string(kClockKey), "'), '(%d+) (%d+)')}"));
   ReplaceAll(&source, "/ 1000) + 2", "/ 1000) + 86400002");
   return source;
 }
 
-}  // namespace
+std::string ClockText(std::int64_t wall_us) {
+  return absl::StrCat(wall_us / 1'000'000, " ", wall_us % 1'000'000);
+}
 
 ScriptServer::ScriptServer(Clock clock) : clock_(clock), connection_(server_.unix_socket()) {
   LoadScript();
 }
 
 void ScriptServer::LoadScript() {
-  const std::string source = clock_ == Clock::kManual ? Manual() : std::string(ScriptSource());
+  const std::string source =
+      clock_ == Clock::kManual ? ManualScript() : std::string(ScriptSource());
   sha_ = std::string(Ask({"SCRIPT", "LOAD", source}).text());
   ASSERT_EQ(sha_.size(), 40U);
 }
@@ -46,8 +51,8 @@ net::RedisReply ScriptServer::Ask(std::initializer_list<std::string_view> words)
 
 net::RedisReply ScriptServer::Send() {
   if (clock_ == Clock::kManual) {
-    const std::string time = absl::StrCat(wall_us_ / 1'000'000, " ", wall_us_ % 1'000'000);
-    const std::array<std::string_view, 3> set = {"SET", "test:clock", time};
+    const std::string time = ClockText(wall_us_);
+    const std::array<std::string_view, 3> set = {"SET", kClockKey, time};
     std::string both;
     net::AppendRedisCommand(set, &both);
     both.append(bytes_);

@@ -19,6 +19,11 @@ namespace sluice::redis::testing {
 
 enum class Clock : std::uint8_t { kServer, kManual };
 
+// The script with Clock::kManual; the key is kClockKey, its value seconds and microseconds.
+std::string ManualScript();
+inline constexpr std::string_view kClockKey = "test:clock";
+std::string ClockText(std::int64_t wall_us);
+
 class ScriptServer {
  public:
   explicit ScriptServer(Clock clock);
