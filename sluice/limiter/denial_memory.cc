@@ -79,6 +79,13 @@ DenialMemory::Entry& DenialMemory::PlaceFor(const Hash128& key) const {
   return first.until.load(kRelaxed) <= second.until.load(kRelaxed) ? first : second;
 }
 
+// What was asked for later holds for longer; answers may come in another order.
+bool DenialMemory::KnowsBetter(const Entry& entry, const Hash128& key, std::uint64_t cost,
+                               std::int64_t sent) {
+  const std::optional<Seen> seen = Read(entry);
+  return seen && seen->key == key && seen->until != 0 && seen->cost <= cost && seen->sent > sent;
+}
+
 void DenialMemory::Remember(const Name& name, std::uint64_t cost, const Decision& decision,
                             Time sent) noexcept {
   const Hash128 key = Mixed(name);
@@ -86,6 +93,7 @@ void DenialMemory::Remember(const Name& name, std::uint64_t cost, const Decision
   const Duration kept = std::min(wait, kLongest);
   if (kept <= Duration{0}) return;
   Entry& entry = PlaceFor(key);
+  if (KnowsBetter(entry, key, cost, Ns(sent))) return;
   std::uint32_t sequence = entry.sequence.load(kRelaxed);
   // Somebody else writes there: what is not remembered costs one question more.
   if ((sequence & 1U) != 0 || !entry.sequence.compare_exchange_strong(

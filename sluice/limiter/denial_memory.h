@@ -78,6 +78,8 @@ class DenialMemory {
   [[nodiscard]] Entry& At(const Hash128& key, unsigned place) const;
   [[nodiscard]] static std::optional<Seen> Read(const Entry& entry);
   [[nodiscard]] Entry& PlaceFor(const Hash128& key) const;
+  [[nodiscard]] static bool KnowsBetter(const Entry& entry, const Hash128& key, std::uint64_t cost,
+                                        std::int64_t sent);
 
   const std::size_t mask_;
   const std::unique_ptr<Entry[]> entries_;

@@ -98,6 +98,20 @@ TEST(DenialMemoryTest, WhatIsForgottenIsAskedForAgain) {
   EXPECT_TRUE(memory.Recall(Named(2), 1, kSent));
 }
 
+TEST(DenialMemoryTest, AnAnswerThatIsLateDoesNotReplaceWhatWasAskedForAfterIt) {
+  DenialMemory memory(16);
+  memory.Remember(Named(1), 2, Limited(5s, 1), kSent + 20ms);
+  memory.Remember(Named(1), 2, Limited(6s, 0), kSent);
+  EXPECT_EQ(memory.Recall(Named(1), 2, kSent + 1010ms)->remaining, 1u);
+  // Of a lower cost it says more than was known.
+  memory.Remember(Named(1), 1, Limited(5s), kSent);
+  EXPECT_TRUE(memory.Recall(Named(1), 1, kSent + 500ms));
+  // What was forgotten is not known.
+  memory.Forget(Named(1));
+  memory.Remember(Named(1), 3, Limited(5s), kSent - 1ms);
+  EXPECT_TRUE(memory.Recall(Named(1), 3, kSent));
+}
+
 TEST(DenialMemoryTest, ALaterDenialTakesThePlaceOfTheOneThatEndsFirst) {
   DenialMemory memory(2);  // two keys share both places
   memory.Remember(Named(1), 1, Limited(5s), kSent);
