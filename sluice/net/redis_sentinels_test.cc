@@ -13,6 +13,7 @@
 
 #include "sluice/net/testing/raw_client.h"
 #include "sluice/net/testing/redis_on_loop.h"
+#include "sluice/net/testing/tls_client.h"
 
 namespace sluice::net {
 namespace {
@@ -279,6 +280,23 @@ TEST_F(RedisSentinelsTest, GreetsThemWithTheirOwnUserAndTellsNoPassword) {
   EXPECT_EQ(client.ReadExactly(greeting.size()), greeting);
   client.Send("-WRONGPASS invalid username-password pair\r\n-NOAUTH no\r\n");
   EXPECT_EQ(Found(), Complaint({"WRONGPASS invalid username-password pair (to AUTH)"}));
+}
+
+TEST_F(RedisSentinelsTest, SpeaksTlsToThem) {
+  testing::TestAuthority authority;
+  RedisSentinelsOptions options = Options(1);
+  clients_.clear();
+  options.tls = TlsClientContext::Load({.ca_file = authority.ca_file()}).value();
+  Start(std::move(options));
+  Find();
+  testing::TlsClient sentinel(listeners_[0].Accept(),
+                              {.server = true, .pair = authority.Issue({.names = {"127.0.0.1"}})});
+  ASSERT_TRUE(sentinel.Handshake()) << sentinel.why();
+  EXPECT_EQ(sentinel.ReadExactly(Bytes({"PING"}).size()), Bytes({"PING"}));
+  sentinel.Send("+PONG\r\n");
+  EXPECT_NE(sentinel.ReadUntil("mymaster\r\n"), "");
+  sentinel.Send(At("10.0.0.1", "6379"));
+  EXPECT_EQ(Found(), "10.0.0.1:6379");
 }
 
 TEST_F(RedisSentinelsTest, WhoeverWaitsIsToldWhenItIsDestroyed) {
