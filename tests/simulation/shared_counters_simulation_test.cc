@@ -114,8 +114,9 @@ class Node {
                                          *active);
   }
 
-  // Asks now, and from then on.
+  // Asks now, and from then on until the end.
   void Live() {
+    if (world_.now() > setting_.length) return;
     SetClock();
     auto call = std::make_shared<Call>();
     call->answer = {.node = number_, .sent = clock_.Read().steady};
@@ -190,7 +191,7 @@ Course Simulate(const Setting& setting, std::uint64_t seed) {
     Node* const node = nodes.back().get();
     world.After(Duration{random.Between(1, setting.pause.count())}, [node] { node->Live(); });
   }
-  world.RunUntil(setting.length);
+  world.RunUntil(setting.length + 2 * setting.network.deadline);  // whoever waits hears
   for (const auto& node : nodes) {
     run.asked += node->remote().asked();
     run.unanswered += node->remote().unanswered();
