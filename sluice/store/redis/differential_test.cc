@@ -322,8 +322,16 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
                     .phase_bits = keys_[charged.key].phase_bits,
                     .receipt = charged.receipt,
                     .units = units};
-    server_.Undo({&undo, 1});
-    ASSERT_TRUE(undo.status.ok()) << undo.status;
+    const std::string mark = absl::StrCat("mark", ++marks_);
+    const int times = random_.Chance(50) ? 1 : 1 + static_cast<int>(random_.Below(3));
+    if (times > 1 || random_.Chance(20)) {
+      undo.mark = mark;
+      undo.mark_life = std::chrono::hours{1};
+    }
+    for (int i = 0; i < times; ++i) {
+      server_.Undo({&undo, 1});
+      ASSERT_TRUE(undo.status.ok()) << undo.status;
+    }
     model_.Undo(undo, charged.expected, now_us_);
     // A receipt is good for one undo, that of a lease for all its units.
     charged.left = charged.lease ? charged.left - units : 0;
@@ -352,6 +360,7 @@ class DifferentialTest : public ::testing::TestWithParam<Family> {
 
   ScriptServer server_;
   Model model_;
+  int marks_ = 0;
   sluice::testing::Random random_{Setting("SLUICE_SCRIPT_SEED", 42)};
   std::vector<ScriptLimit> limits_;
   std::vector<Key> keys_;

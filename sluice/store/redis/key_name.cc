@@ -141,4 +141,14 @@ std::uint32_t AppendKeyName(const KeyOptions& options, KeyKind kind, std::string
   return static_cast<std::uint32_t>(PublicKey()(std::string_view(*out).substr(rule)).hi);
 }
 
+void AppendMarkName(std::string_view key_name, std::uint64_t node, std::uint64_t number,
+                    std::string* out) {
+  const std::size_t tag = key_name.find('{');  // the only brace: all others are escaped
+  const std::size_t version = key_name.rfind(":1", tag) + 2;
+  out->append(key_name.substr(0, version)).push_back('u');
+  out->append(key_name.substr(tag, kTagSize + 2));
+  AppendDigits(node, out);
+  AppendDigits(number, out);
+}
+
 }  // namespace sluice::redis

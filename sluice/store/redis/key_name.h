@@ -2,6 +2,7 @@
 //
 //   sluice:1{Xb3_9sQe2Lw}api:ann           prefix, version, hash tag, rule, the parts of its key
 //   sluice:1n{Xb3_9sQe2Lw}exports:ann      of what is no counter the kind, behind the version
+//   sluice:1u{Xb3_9sQe2Lw}4fQ...           of an undo that was done: the tag of its counter, an id
 //
 // Readable, and the same on every node and in every version. The rule's numbers are not in it, so a
 // counter outlives a change of them.
@@ -46,5 +47,10 @@ inline constexpr std::size_t kLongestText = 256;
 // phase of its windows. For bytes that are not such: a name all the same, of all bytes as one part.
 std::uint32_t AppendKeyName(const KeyOptions& options, KeyKind kind, std::string_view key,
                             std::string* out);
+
+// Appends the name of the mark of one undo on the key of that name. `node` and `number` together
+// are no other undo's: node is drawn at random.
+void AppendMarkName(std::string_view key_name, std::uint64_t node, std::uint64_t number,
+                    std::string* out);
 
 }  // namespace sluice::redis

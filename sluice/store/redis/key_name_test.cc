@@ -105,6 +105,25 @@ TEST(KeyNameTest, AllRulesOfOneIdentityLieInOneSlot) {
             TagOf(Name(KeyBytes("login", {{"ann"}}), hashed)));
 }
 
+TEST(KeyNameTest, TheMarkOfAnUndoLiesInTheSlotOfItsCounterAndIsNoCounter) {
+  for (const std::string prefix : {"sluice", "a:1b", "a{b}:1n"}) {
+    for (const KeyKind kind : {KeyKind::kCounter, KeyKind::kSlots, KeyKind::kBlock}) {
+      const std::string counter = Name(KeyBytes("api", {{"{ann}"}}), {.prefix = prefix}, kind);
+      std::string mark;
+      AppendMarkName(counter, 77, 1, &mark);
+      EXPECT_EQ(TagOf(mark), TagOf(counter));
+      const std::size_t tag = mark.find('{');
+      EXPECT_TRUE(mark.substr(0, tag).ends_with(":1u")) << mark;
+      EXPECT_EQ(mark.substr(0, tag - 1), counter.substr(0, tag - 1)) << "prefix and version";
+      std::string others[2];
+      AppendMarkName(counter, 77, 2, &others[0]);
+      AppendMarkName(counter, 78, 1, &others[1]);
+      EXPECT_NE(mark, others[0]);
+      EXPECT_NE(mark, others[1]);
+    }
+  }
+}
+
 TEST(KeyNameTest, HashesIdentitiesByChoiceAndLongOnesAlways) {
   const HashKey key(HashKind::kSipHash13, {1, 2, 3});
   const std::string plain = Name(KeyBytes("api", {{"ann"}}), {.hash_identities = true});

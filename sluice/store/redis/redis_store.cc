@@ -20,7 +20,7 @@ class RedisStore::Core final : public ScriptLink::Events {
       : keys_(std::move(options.keys)),
         turn_(loop, [this] { OnTurn(); }),
         parts_{clock, keys_, script_, counters_, turn_, link_},
-        give_back_(loop, parts_, options.max_undos_waiting),
+        give_back_(loop, parts_, options.max_undos_waiting, options.mark_undos),
         questions_(parts_, std::move(options.on_report)),
         guard_(loop, parts_, options.breaker, std::move(options.on_health)),
         calls_(loop, parts_, options.max_waiting, guard_, give_back_),

@@ -26,7 +26,8 @@ constexpr int kFrames = 8;  // net/task.h gives every frame back to the sanitize
 constexpr int kFrames = 0;
 #endif
 
-// Asks the same in one turn, round after round; slots are renewed and given back in between.
+// Asks the same in one turn, round after round; slots are renewed and given back in between, and
+// what a bucket was charged.
 class Rounds {
  public:
   static constexpr int kWarm = 50;
@@ -36,6 +37,7 @@ class Rounds {
     CountAllocationsOfThisThread();
     RedisStoreOptions options;
     options.connection.unix_socket = unix_socket;
+    options.mark_undos = true;
     store_ = std::make_unique<RedisStore>(loop, clock_, options);
     Limit shifted = *fixed_window::MakeLimit(1'000'000, 24h);
     std::get<fixed_window::Limit>(shifted).per_key_offset = true;
@@ -77,9 +79,13 @@ class Rounds {
     right_ += status.ok() ? 1 : 0;
     if (++answers_ % groups_.size() != 0) return;
     for (const RemoteClaim& claim : claims_) {
-      if (!std::holds_alternative<concurrency::Limit>(claim.limit->limit())) continue;
-      store_->Renew(claim);
-      store_->Undo(claim, 1);
+      const Limit& limit = claim.limit->limit();
+      if (std::holds_alternative<concurrency::Limit>(limit)) {
+        store_->Renew(claim);
+        store_->Undo(claim, 1);
+      } else if (std::holds_alternative<token_bucket::Limit>(limit)) {
+        store_->Undo(claim, 1);
+      }
     }
     const std::size_t round = answers_ / groups_.size();
     if (round == kWarm) before_ = CountedAllocations();

@@ -309,6 +309,73 @@ TEST_F(RedisStoreAnswersTest, AnUndoThatMayHaveBeenDoneIsNotDoneAgain) {
   EXPECT_EQ(store_->counters().undos.value(), 0u);
 }
 
+TEST_F(RedisStoreAnswersTest, AnUndoThatMayHaveBeenDoneIsDoneAgainUnderItsMark) {
+  RedisStoreOptions options = server_.Options();
+  options.mark_undos = true;
+  Start(options);
+  Request request(Bucket());
+  EXPECT_TRUE(Ask(request, "*2\r\n:1780000000000000\r\n" + std::string(kCharged)).ok());
+  store_->Undo(request, 1);
+  const Words undo = server_.ReadCall();
+  EXPECT_EQ(undo[4 + 1], "u");
+  EXPECT_THAT(undo[4], HasSubstr(":1u{")) << "the mark is a key";
+  EXPECT_EQ(undo.back(), "80000");
+  for (int i = 0; i < 3; ++i) {
+    server_.Close();
+    server_.AcceptAndLoad();
+    EXPECT_TRUE(server_.Silent(5ms)) << "not at once";
+    store_->Pass(1s);
+    EXPECT_EQ(server_.ReadCall(), undo);
+  }
+  server_.Answer({std::string(kYes)});
+  EXPECT_TRUE(store_->AwaitThat([](const RedisCounters& c) { return c.undos.value() == 1; }));
+  EXPECT_EQ(store_->counters().undos_dropped.value(), 0u);
+  EXPECT_TRUE(server_.Silent(5ms));
+}
+
+TEST_F(RedisStoreAnswersTest, EachUndoHasAMarkOfItsOwnAndSlotsHaveNone) {
+  RedisStoreOptions options = server_.Options();
+  options.mark_undos = true;
+  Start(options);
+  Request bucket(Bucket());
+  Request slot(Slot());
+  EXPECT_TRUE(Ask(bucket, "*2\r\n:1780000000000000\r\n" + std::string(kCharged)).ok());
+  EXPECT_TRUE(Ask(slot, "*2\r\n:1780000000000000\r\n$4\r\n20 0\r\n").ok());
+  store_->OnLoop([](RedisStore&) {});
+  Words marks;
+  for (int i = 0; i < 2; ++i) {
+    store_->Undo(bucket, 1);
+    const Words undo = server_.ReadCall();
+    EXPECT_EQ(undo[2], "2");
+    marks.push_back(undo[4]);
+    server_.Answer({std::string(kYes)});
+  }
+  EXPECT_NE(marks[0], marks[1]);
+  store_->Undo(slot, 1);
+  const Words undo = server_.ReadCall();
+  EXPECT_EQ(undo[2], "1");
+  EXPECT_EQ(undo.back(), "");
+}
+
+// What becomes worth nothing while nobody knows stays charged, for all that is known.
+TEST_F(RedisStoreAnswersTest, AnUndoThatNobodyKnowsOfIsGivenUpWhenItIsWorthNothing) {
+  RedisStoreOptions options = server_.Options();
+  options.mark_undos = true;
+  Start(options);
+  Request request({.key = Key("api", "ann"),
+                   .limit = store_->Prepare(*token_bucket::MakeLimit({1, 100ms}, 1))});
+  EXPECT_TRUE(Ask(request, "*2\r\n:1780000000000000\r\n" + std::string(kCharged)).ok());
+  store_->Undo(request, 1);
+  (void)server_.ReadCall();
+  server_.Close();
+  const Time over = SteadyNow() + 300ms;  // it has rested, and waits for the server
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) { return SteadyNow() > over; }));
+  server_.AcceptAndLoad();
+  EXPECT_TRUE(
+      store_->AwaitThat([](const RedisCounters& c) { return c.undos_dropped.value() == 1; }));
+  EXPECT_TRUE(server_.Silent(5ms));
+}
+
 TEST_F(RedisStoreAnswersTest, AnUndoThatWasRefusedIsDoneLater) {
   Start();
   Request request(Bucket());

@@ -180,6 +180,40 @@ TEST_F(RedisStoreOutageTest, AServerThatStandsStillForLongIsLeftAndFoundAgain) {
   EXPECT_EQ(ClientsOfTheServer(), 1u);
 }
 
+// The server reads what was sent on the connection that was left, and what was sent again.
+TEST_F(RedisStoreOutageTest, AnUndoThatIsSentTwiceGivesBackOnce) {
+  RedisStoreOptions options = ToSocket(server_);
+  options.connection.connect_timeout = 50ms;
+  options.mark_undos = true;
+  store_.emplace(options);
+  const Want want{.key = Key("api", "ann"),
+                  .limit = store_->Prepare(*fixed_window::MakeLimit(10, 24h)),
+                  .cost = 3};
+  Request first(want);
+  Request second(want);
+  store_->AskAll({&first, &second});
+  ASSERT_EQ(second.decision().remaining, 4u);
+  const auto up = [&](const RedisCounters&) { return store_->health().up; };
+  EXPECT_TRUE(store_->AwaitThat(up));
+  server_.Pause();
+  store_->Undo(second, 3);
+  store_->OnLoop([](RedisStore&) {});  // it is sent
+  store_->Pass(30s);                   // and left, unanswered
+  EXPECT_TRUE(store_->AwaitThat(
+      [&](const RedisCounters&) { return store_->health().why.find("redis") == 0; }));
+  server_.Resume();
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters& c) {
+    store_->Pass(100ms);
+    return c.undos.value() == 1;
+  }));
+  const std::string stats(server_.Ask({"INFO", "commandstats"}).text());
+  const std::string_view calls = "cmdstat_evalsha:calls=";
+  EXPECT_GE(std::stoi(stats.substr(stats.find(calls) + calls.size())), 3) << stats;
+  Request third(want);
+  store_->Ask(third);
+  EXPECT_EQ(third.decision().remaining, 4u) << "once";
+}
+
 // What others met with thousands of connections and the end of their memory.
 TEST_F(RedisStoreOutageTest, ASlowServerCostsOneConnectionAndABoundedQueue) {
   RedisStoreOptions options = ToSocket(server_);

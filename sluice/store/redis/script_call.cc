@@ -19,6 +19,7 @@ namespace sluice::redis {
 namespace {
 
 constexpr std::int64_t kNsInUs = 1000;
+constexpr std::int64_t kNsInMs = 1'000'000;
 constexpr std::size_t kWordsOfLimit = 8;
 constexpr std::size_t kWordsOfShape = 5;
 
@@ -407,11 +408,17 @@ void ScriptCall::AppendUndo(std::string_view sha, std::span<const ScriptUndo> un
                             std::string* out) {
   limits_.clear();
   for (const ScriptUndo& undo : undos) (void)NumberOf(undo.limit);
-  Writer writer(3 + undos.size() + 2 + kWordsOfLimit * limits_.size() + 1 +
-                    (1 + UndoWords::kSize) * undos.size(),
-                out);
-  writer.Begin(sha, undos.size());
+  const auto marks = static_cast<std::size_t>(
+      std::ranges::count_if(undos, [](const ScriptUndo& undo) { return !undo.mark.empty(); }));
+  const std::size_t keys = undos.size() + marks;
+  Writer writer(
+      3 + keys + 2 + kWordsOfLimit * limits_.size() + 1 + (1 + UndoWords::kSize + 1) * undos.size(),
+      out);
+  writer.Begin(sha, keys);
   for (const ScriptUndo& undo : undos) writer.Word(undo.key);
+  for (const ScriptUndo& undo : undos) {
+    if (!undo.mark.empty()) writer.Word(undo.mark);
+  }
   writer.Limits("u", limits_, now.wall + clock_offset_);
   writer.Number(undos.size());
   for (const ScriptUndo& undo : undos) {
@@ -421,11 +428,16 @@ void ScriptCall::AppendUndo(std::string_view sha, std::span<const ScriptUndo> un
       writer.Word({name.data(), name.size()});
       writer.Number(static_cast<std::size_t>(undo.receipt.units));
       for (std::size_t i = 2; i < UndoWords::kSize; ++i) writer.Word("");
-      continue;
+    } else {
+      const UndoWords words = UndoWordsOf(
+          *undo.limit, undo.receipt, std::min(undo.units, undo.receipt.units), undo.phase_bits);
+      for (const std::int64_t number : words.numbers) writer.Number(number);
     }
-    const UndoWords words = UndoWordsOf(*undo.limit, undo.receipt,
-                                        std::min(undo.units, undo.receipt.units), undo.phase_bits);
-    for (const std::int64_t number : words.numbers) writer.Number(number);
+    if (undo.mark.empty()) {
+      writer.Word("");
+    } else {
+      writer.Number(std::max<std::int64_t>(CeilDiv(undo.mark_life.count(), kNsInMs), 1));
+    }
   }
 }
 

@@ -85,8 +85,12 @@ struct ScriptUndo {
   std::uint32_t phase_bits = 0;
   Receipt receipt;
   std::uint64_t units = 0;  // at most receipt.units; of slots all come back
+  // A key in the same slot (AppendMarkName), no two undos' the same. While it is there the undo is
+  // known to be done, and is not done again. Empty: none.
+  std::string_view mark;
+  Duration mark_life{0};
 
-  bool given_back = false;  // false: it was worth nothing any more
+  bool given_back = false;  // now or before; false: it was worth nothing any more
   absl::Status status;
 };
 

@@ -184,6 +184,75 @@ TEST_F(ScriptTest, WhatIsGivenBackLeavesNoKeyThatLivesForEver) {
   }
 }
 
+TEST_F(ScriptTest, AnUndoThatIsMarkedIsDoneOnceHoweverOftenItIsSent) {
+  for (const auto& [name, limit] : OneOfEach()) {
+    SCOPED_TRACE(name);
+    ScriptClaim first = Claim(name, limit, 2);
+    ScriptClaim second = Claim(name, limit, 1);
+    ASSERT_EQ(Ask(first), ScriptGroup::State::kDone) << status_;
+    ASSERT_EQ(Ask(second), ScriptGroup::State::kDone) << status_;
+    const std::string mark = "mark of " + name;
+    ScriptUndo undos[2];
+    undos[0] = {.key = name,
+                .limit = &limit,
+                .receipt = second.receipt,
+                .units = 1,
+                .mark = mark,
+                .mark_life = 80s};
+    undos[1] = undos[0];
+    server_.Undo(undos);  // in one call, and then in another
+    server_.Undo({undos, 1});
+    for (const ScriptUndo& undo : undos) {
+      EXPECT_TRUE(undo.status.ok()) << undo.status;
+      EXPECT_TRUE(undo.given_back);
+    }
+    EXPECT_GT(Ttl(mark), 70'000);
+    EXPECT_LE(Ttl(mark), 80'000);
+    ScriptClaim look = Claim(name, limit, 0);
+    ASSERT_EQ(Ask(look), ScriptGroup::State::kDone) << status_;
+    EXPECT_EQ(look.decision.remaining, 3u) << "2 of 5 stay charged";
+  }
+}
+
+TEST_F(ScriptTest, MarkedUndosAndOthersGoInOneCall) {
+  const ScriptLimit limit = Fixed(10, 24h);
+  ScriptClaim claims[3] = {Claim("a", limit, 3), Claim("b", limit, 3), Claim("c", limit, 3)};
+  ScriptUndo undos[3];
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(Ask(claims[i]), ScriptGroup::State::kDone) << status_;
+    undos[i] = {.key = claims[i].key, .limit = &limit, .receipt = claims[i].receipt, .units = 3};
+  }
+  undos[0].mark = "mark a";
+  undos[2].mark = "mark c";
+  undos[0].mark_life = undos[2].mark_life = 1h;
+  server_.Undo(undos);
+  for (const ScriptUndo& undo : undos) {
+    EXPECT_TRUE(undo.given_back) << undo.status;
+    EXPECT_TRUE(Charge(undo.key, limit, 10));
+  }
+  EXPECT_GT(Ttl("mark a"), 0);
+  EXPECT_GT(Ttl("mark c"), 0);
+  EXPECT_EQ(server_.Ask({"DBSIZE"}).integer(), 5);
+}
+
+// It writes nothing, and may come again.
+TEST_F(ScriptTest, AnUndoOfNothingLeavesNoMark) {
+  const ScriptLimit limit = Bucket(5, 1h, 5);
+  ScriptClaim claim = Claim("gone", limit, 2);
+  ASSERT_EQ(Ask(claim), ScriptGroup::State::kDone) << status_;
+  server_.Ask({"DEL", "gone"});
+  ScriptUndo undo{.key = "gone",
+                  .limit = &limit,
+                  .receipt = claim.receipt,
+                  .units = 2,
+                  .mark = "mark",
+                  .mark_life = 1h};
+  server_.Undo({&undo, 1});
+  EXPECT_TRUE(undo.status.ok()) << undo.status;
+  EXPECT_FALSE(undo.given_back);
+  EXPECT_EQ(server_.Ask({"DBSIZE"}).integer(), 0);
+}
+
 // A forced charge may take fewer units than it was asked for. Who did not hear how many knows only
 // those.
 TEST_F(ScriptTest, ASlotIsFoundByItsIdThoughItHasFewerUnits) {

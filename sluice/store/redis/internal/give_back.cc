@@ -1,9 +1,12 @@
 #include "sluice/store/redis/internal/give_back.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <utility>
 #include <variant>
 
+#include "sluice/base/random.h"
 #include "sluice/base/steady_now.h"
 #include "sluice/store/redis/internal/asked_group.h"
 #include "sluice/store/redis/internal/redis_limit.h"
@@ -24,6 +27,10 @@ constexpr Duration kRound = 100ms;
 constexpr int kMostRounds = 8;
 constexpr Duration kMakesRoomEvery = 1s;
 constexpr int kRoundsUntilSecondLook = 10;
+// One of which nobody knows whether it was done. A server may read late what was sent on a
+// connection that is gone, but hardly later than that; its mark lives longer than both.
+constexpr Duration kTryAgainFor = 60s;
+constexpr Duration kMarkLives = kTryAgainFor + 2 * kDeadline;
 
 bool IsSlot(const RemoteLimit& limit) {
   return std::holds_alternative<concurrency::Limit>(limit.limit());
@@ -37,10 +44,21 @@ Duration WorthOf(const Limit& limit) {
   return LifetimeOf(limit) + (CanLease(limit) ? LongestLease(limit) : 0s);
 }
 
+std::uint64_t RandomNode() {
+  std::array<std::uint8_t, sizeof(std::uint64_t)> bytes;
+  FillWithRandom(bytes);
+  return std::bit_cast<std::uint64_t>(bytes);
+}
+
 }  // namespace
 
-GiveBack::GiveBack(net::EventLoop& loop, const StoreParts& parts, std::size_t max_waiting)
-    : parts_(parts), max_waiting_(max_waiting), round_(*this, loop.deadlines()) {}
+GiveBack::GiveBack(net::EventLoop& loop, const StoreParts& parts, std::size_t max_waiting,
+                   bool marks)
+    : parts_(parts),
+      max_waiting_(max_waiting),
+      marks_(marks),
+      node_(RandomNode()),
+      round_(*this, loop.deadlines()) {}
 
 // Null: there are too many.
 GiveBack::Owed* GiveBack::Take(const RemoteLimit& limit) {
@@ -62,6 +80,8 @@ GiveBack::Owed* GiveBack::Take(const RemoteLimit& limit) {
   owed->tries = 0;
   owed->until = Time::max();
   owed->look_again = false;
+  owed->mark.clear();
+  owed->unknown = false;
   parts_.counters.undos_waiting.Set(used());
   return owed;
 }
@@ -80,6 +100,7 @@ void GiveBack::Undo(const RemoteClaim& claim, std::uint64_t units) {
   Owed* owed = TakeFor(claim);
   if (owed == nullptr) return;
   owed->units = units;
+  if (marks_ && !IsSlot(*owed->limit)) AppendMarkName(owed->key, node_, next_mark_++, &owed->mark);
   waiting_.push_back(owed);
   parts_.turn.Ask();
 }
@@ -109,9 +130,7 @@ void GiveBack::Send() {
   if (waiting_.empty() && renewing_.empty()) return;
   const Time now = SteadyNow();
   if (!parts_.link.usable()) {
-    for (Owed* owed : waiting_) {
-      if (owed->until == Time::max()) owed->until = now + WorthOf(owed->limit->limit());
-    }
+    for (Owed* owed : waiting_) owed->until = WorthUntil(*owed, now);
     for (Owed* owed : std::exchange(renewing_, {})) Recycle(*owed);
     return;
   }
@@ -139,12 +158,24 @@ GiveBack::Call& GiveBack::NewCall(std::vector<Owed*>* from) {
 // False: not now.
 bool GiveBack::SendUndos(Time now) {
   Call& call = NewCall(&waiting_);
-  for (const Owed* owed : call.owed) {
+  std::erase_if(call.owed, [&](Owed* owed) {
+    if (owed->until > now) return false;
+    Expire(*owed);
+    return true;
+  });
+  for (Owed* owed : call.owed) {
+    if (!owed->unknown) owed->sent = now;
     call.undos.push_back({.key = owed->key,
                           .limit = &RedisLimit::Of(*owed->limit).script(),
                           .phase_bits = owed->phase_bits,
                           .receipt = owed->receipt,
-                          .units = owed->units});
+                          .units = owed->units,
+                          .mark = owed->mark,
+                          .mark_life = std::min(WorthOf(owed->limit->limit()), kMarkLives)});
+  }
+  if (call.owed.empty()) {
+    Recycle(call);
+    return true;
   }
   bytes_.clear();
   parts_.script.AppendUndo(parts_.link.sha(), call.undos, parts_.clock.Read(), &bytes_);
@@ -198,9 +229,19 @@ void GiveBack::Settle(Owed& owed, const ScriptUndo& answered) {
 }
 
 void GiveBack::NobodyKnows(Owed& owed) {
-  if (!IsSlot(*owed.limit)) return Drop(owed);
-  owed.look_again = true;
+  if (IsSlot(*owed.limit)) {
+    owed.look_again = true;
+    return Retry(owed);
+  }
+  if (owed.mark.empty()) return Drop(owed);
+  if (!std::exchange(owed.unknown, true)) {
+    owed.until = std::min(WorthUntil(owed, SteadyNow()), owed.sent + kTryAgainFor);
+  }
   Retry(owed);
+}
+
+Time GiveBack::WorthUntil(const Owed& owed, Time now) {
+  return owed.until == Time::max() ? now + WorthOf(owed.limit->limit()) : owed.until;
 }
 
 void GiveBack::Retry(Owed& owed) {
@@ -208,7 +249,7 @@ void GiveBack::Retry(Owed& owed) {
 }
 
 void GiveBack::Rest(Owed& owed, int rounds) {
-  if (owed.until == Time::max()) owed.until = SteadyNow() + WorthOf(owed.limit->limit());
+  owed.until = WorthUntil(owed, SteadyNow());
   owed.rests = rounds;
   if (resting_.empty()) round_.Set(kRound);
   resting_.push_back(&owed);
@@ -237,8 +278,7 @@ void GiveBack::DropWorthless(Time now) {
   for (std::vector<Owed*>* list : {&waiting_, &resting_}) {
     std::erase_if(*list, [&](Owed* owed) {
       if (owed->until > now) return false;
-      parts_.counters.undos.Add();
-      Recycle(*owed);
+      Expire(*owed);
       return true;
     });
   }
@@ -273,6 +313,13 @@ void GiveBack::OnRenewed(Call& call, const absl::StatusOr<net::RedisReply>& repl
   }
   for (Owed* owed : call.owed) Recycle(*owed);
   Recycle(call);
+}
+
+// It is worth nothing any more, or what became of it is unknown for too long.
+void GiveBack::Expire(Owed& owed) {
+  if (owed.unknown) return Drop(owed);
+  parts_.counters.undos.Add();
+  Recycle(owed);
 }
 
 void GiveBack::Drop(Owed& owed) {

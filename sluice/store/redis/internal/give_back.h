@@ -9,8 +9,12 @@
 // dearer: what is dropped of a counter is paid back with time, a slot only at its end.
 //
 // To give back twice is harmless for a slot, which goes by its id. For a counter it would give back
-// what others spent, so it is not tried again once nobody knows whether it was done: what is lost
-// so stays charged.
+// what others spent. So once nobody knows whether it was done it is tried again only where undos
+// are marked on the server (ScriptUndo::mark), and while the mark is sure to be there; what is lost
+// without stays charged:
+//
+//   first sent ──(answer lost)──> tried again, for a minute ──> given up
+//       mark:  |-- from whenever it was done, for that minute and 20 s --|
 //
 // A slot may also be released that nobody knows to be taken: the connection was lost with the
 // answer. The server may still read from it what was sent there, later than what comes by the next
@@ -35,7 +39,7 @@ namespace sluice::redis {
 
 class GiveBack {
  public:
-  GiveBack(net::EventLoop& loop, const StoreParts& parts, std::size_t max_waiting);
+  GiveBack(net::EventLoop& loop, const StoreParts& parts, std::size_t max_waiting, bool marks);
   GiveBack(const GiveBack&) = delete;
   GiveBack& operator=(const GiveBack&) = delete;
 
@@ -59,6 +63,9 @@ class GiveBack {
     Time until = Time::max();  // when it is worth nothing any more; known from its first rest on
     int rests = 0;             // so many rounds more
     bool look_again = false;   // where it is not found
+    std::string mark;          // empty: none
+    Time sent;                 // for the first time, or after it was known not to be done
+    bool unknown = false;      // whether it was done
   };
   struct Call {
     std::vector<Owed*> owed;
@@ -75,17 +82,22 @@ class GiveBack {
   void OnRenewed(Call& call, const absl::StatusOr<net::RedisReply>& reply);
   void Settle(Owed& owed, const ScriptUndo& answered);
   void NobodyKnows(Owed& owed);
+  [[nodiscard]] static Time WorthUntil(const Owed& owed, Time now);
   void Rest(Owed& owed, int rounds);
   void Retry(Owed& owed);
   void OnRound();
   void MakeRoom();
   void DropWorthless(Time now);
+  void Expire(Owed& owed);
   void Drop(Owed& owed);
   void Recycle(Owed& owed);
   void Recycle(Call& call);
 
   const StoreParts parts_;
   const std::size_t max_waiting_;
+  const bool marks_;
+  const std::uint64_t node_;  // random: half of the marks' ids
+  std::uint64_t next_mark_ = 0;
 
   std::vector<Owed*> waiting_;
   std::vector<Owed*> renewing_;

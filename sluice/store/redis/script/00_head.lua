@@ -7,8 +7,9 @@
 --            how many claims the requests have, "1,3,1"; empty: one each
 --            of each claim its shape, or "shape more", where more is a phase or a slot's id
 --            how many conversions; of each 3: claim, state expected, state to take for it
---         u: how many; of each 9: limit, 8 numbers.   r: how many; of each 2: slot, time to live
---   KEYS  one for each claim, or for each that is undone or renewed
+--         u: how many; of each 10: limit, 8 numbers, for how many ms it is marked as done or ''
+--         r: how many; of each 3: slot, units, time to live
+--   KEYS  one for each claim, or for each that is undone or renewed; behind them one for each mark
 --
 -- Answers {time, for each request one of
 --   "what was done (LOOKED...), and the state before"                        one claim alone

@@ -30,17 +30,26 @@ end
 local answers = {wall}
 
 if MODE == 'u' then
-  local function undo(index, first)
-    local limit, key = limits[tonumber(ARGV[first])], KEYS[index]
+  -- `mark`: the key that says that it was done. Set once there is something to give back, and before
+  -- that is written: one that fails behind it is not done by a second call either.
+  local function undo(key, mark, first)
+    local limit = limits[tonumber(ARGV[first])]
     local state, other = limit.algorithm.read(key, limit)
     if other or not state then return {0} end
+    if mark and not call('SET', mark, '1', 'NX', 'PX', ARGV[first + 9]) then return {1} end
     local after, life = limit.algorithm.undo(key, limit, state, first + 1)
     if not after then return {0} end
     if after ~= true then limit.algorithm.write(key, limit, after, life) end
     return {1}
   end
-  for i = 1, tonumber(ARGV[at]) do
-    local done, answer = pcall(undo, i, at + 1 + (i - 1) * 9)
+  local count, marks = tonumber(ARGV[at]), 0
+  for i = 1, count do
+    local first, mark = at + 1 + (i - 1) * 10, nil
+    if ARGV[first + 9] ~= '' then
+      marks = marks + 1
+      mark = KEYS[count + marks]
+    end
+    local done, answer = pcall(undo, KEYS[i], mark, first)
     answers[i + 1] = done and answer or trouble(answer)
   end
   return answers
