@@ -63,6 +63,8 @@ inline constexpr std::size_t kServerErrors = 14;
 // For a label: "readonly", "oom", "other".
 [[nodiscard]] std::string_view NameOf(ServerError error);
 
+inline constexpr std::size_t kRedirects = 3;
+
 struct RedisCounters {
   OneWriterCounter groups;   // sent; those sent again count once
   OneWriterCounter calls;    // of the script, with groups to decide on
@@ -81,6 +83,13 @@ struct RedisCounters {
   OneWriterCounter undos_waiting;  // now
   OneWriterCounter renewals;       // sent
   std::array<OneWriterCounter, kServerErrors> errors;  // answers, by kind
+
+  // Of a cluster alone.
+  std::array<OneWriterCounter, kRedirects> redirects;  // followed, by Redirect::Kind
+  OneWriterCounter maps;                               // of slots, that were read
+  OneWriterCounter no_maps;                            // that could not be
+  OneWriterCounter primaries;                          // that have slots, now
+  OneWriterCounter slots_missing;                      // that no server decides on, now
 };
 
 }  // namespace sluice::redis

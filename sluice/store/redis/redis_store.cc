@@ -2,70 +2,44 @@
 
 #include <utility>
 
-#include "sluice/store/redis/internal/call_queue.h"
-#include "sluice/store/redis/internal/give_back.h"
-#include "sluice/store/redis/internal/guard.h"
-#include "sluice/store/redis/internal/loop_hooks.h"
+#include "sluice/store/redis/internal/one_server.h"
 #include "sluice/store/redis/internal/redis_limit.h"
-#include "sluice/store/redis/internal/script_link.h"
-#include "sluice/store/redis/internal/server_questions.h"
-#include "sluice/store/redis/internal/store_parts.h"
-#include "sluice/store/redis/script_call.h"
+#include "sluice/store/redis/internal/waiting_groups.h"
 
 namespace sluice::redis {
 
-class RedisStore::Core final : public ScriptLink::Events {
+class RedisStore::Core {
  public:
   Core(net::EventLoop& loop, const Clock& clock, RedisStoreOptions options)
       : keys_(std::move(options.keys)),
-        turn_(loop, [this] { OnTurn(); }),
-        parts_{clock, keys_, script_, counters_, turn_, link_},
-        give_back_(loop, parts_, options.max_undos_waiting, options.mark_undos),
-        questions_(parts_, std::move(options.on_report)),
-        guard_(loop, parts_, options.breaker, std::move(options.on_health)),
-        calls_(loop, parts_, options.max_waiting, guard_, give_back_),
-        link_(loop, std::move(options.connection), options.script, counters_, *this) {}
-  ~Core() override {
-    link_.Close();
-    calls_.FailWaiting(link_.why());
-  }
+        groups_(loop, keys_, counters_, options.max_waiting),
+        server_(loop, {clock, keys_, counters_, groups_},
+                {.connection = std::move(options.connection),
+                 .breaker = options.breaker,
+                 .on_health = std::move(options.on_health),
+                 .on_report = std::move(options.on_report),
+                 .max_undos_waiting = options.max_undos_waiting,
+                 .mark_undos = options.mark_undos,
+                 .script = std::move(options.script)}) {}
 
   absl::Status Apply(RemoteGroup& group, Time deadline, Done done) {
-    return calls_.Add(group, deadline, std::move(done));
+    AskedGroup* const asked = groups_.Free();
+    if (asked == nullptr) return groups_.Refuse(groups_.full());
+    const absl::Status entered = server_.calls().Enter(*asked);
+    if (!entered.ok()) return groups_.Refuse(entered);
+    groups_.Name(*asked, group);
+    groups_.Start(*asked, deadline, std::move(done));
+    return absl::OkStatus();
   }
-  void Undo(const RemoteClaim& claim, std::uint64_t units) { give_back_.Undo(claim, units); }
-  void Renew(const RemoteClaim& claim) { give_back_.Renew(claim); }
+  [[nodiscard]] OneServer& server() { return server_; }
+  [[nodiscard]] const OneServer& server() const { return server_; }
   [[nodiscard]] const RedisCounters& counters() const { return counters_; }
-  [[nodiscard]] RedisHealth health() const { return guard_.health(); }
 
  private:
-  void OnUsable() override {
-    guard_.OnUsable();
-    questions_.Ask();
-    turn_.Ask();
-  }
-  void OnGone(const absl::Status& why) override {
-    guard_.OnGone();
-    calls_.FailWaiting(why);
-  }
-  void OnWrongServer(std::string_view why) override { guard_.OnWrongServer(why); }
-
-  // What comes back goes first: it makes room for what is asked.
-  void OnTurn() {
-    give_back_.Send();
-    if (link_.usable()) calls_.Send();
-  }
-
   const KeyOptions keys_;
   RedisCounters counters_;
-  ScriptCall script_;
-  TurnEnd turn_;
-  const StoreParts parts_;
-  GiveBack give_back_;
-  ServerQuestions questions_;
-  Guard guard_;
-  CallQueue calls_;
-  ScriptLink link_;
+  WaitingGroups groups_;
+  OneServer server_;
 };
 
 RedisStore::RedisStore(net::EventLoop& loop, const Clock& clock, RedisStoreOptions options)
@@ -73,7 +47,8 @@ RedisStore::RedisStore(net::EventLoop& loop, const Clock& clock, RedisStoreOptio
 
 RedisStore::~RedisStore() = default;
 
-absl::StatusOr<std::shared_ptr<const RemoteLimit>> RedisStore::Prepare(const Limit& limit) const {
+absl::StatusOr<std::shared_ptr<const RemoteLimit>> RedisRemoteStore::Prepare(
+    const Limit& limit) const {
   absl::StatusOr<ScriptLimit> script = ScriptLimit::Make(limit);
   if (!script.ok()) return script.status();
   return std::make_shared<const RedisLimit>(*std::move(script));
@@ -83,9 +58,11 @@ absl::Status RedisStore::Apply(RemoteGroup& group, Time deadline, Done done) {
   return core_->Apply(group, deadline, std::move(done));
 }
 
-void RedisStore::Undo(const RemoteClaim& claim, std::uint64_t units) { core_->Undo(claim, units); }
-void RedisStore::Renew(const RemoteClaim& claim) { core_->Renew(claim); }
+void RedisStore::Undo(const RemoteClaim& claim, std::uint64_t units) {
+  core_->server().give_back().Undo(claim, units);
+}
+void RedisStore::Renew(const RemoteClaim& claim) { core_->server().give_back().Renew(claim); }
 const RedisCounters& RedisStore::counters() const { return core_->counters(); }
-RedisHealth RedisStore::health() const { return core_->health(); }
+RedisHealth RedisStore::health() const { return core_->server().health(); }
 
 }  // namespace sluice::redis

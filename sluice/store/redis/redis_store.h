@@ -43,8 +43,8 @@
 #include "sluice/store/redis/key_name.h"
 #include "sluice/store/redis/redis_counters.h"
 #include "sluice/store/redis/redis_health.h"
+#include "sluice/store/redis/redis_remote_store.h"
 #include "sluice/store/redis/server_report.h"
-#include "sluice/store/remote_store.h"
 
 namespace sluice::redis {
 
@@ -75,7 +75,7 @@ struct RedisStoreOptions {
   std::string script;
 };
 
-class RedisStore final : public RemoteStore {
+class RedisStore final : public RedisRemoteStore {
  public:
   // Begins to connect. `clock` tells the wall time that the server's is compared with.
   RedisStore(net::EventLoop& loop, const Clock& clock, RedisStoreOptions options);
@@ -83,15 +83,12 @@ class RedisStore final : public RemoteStore {
   RedisStore& operator=(const RedisStore&) = delete;
   ~RedisStore() override;
 
-  [[nodiscard]] absl::StatusOr<std::shared_ptr<const RemoteLimit>> Prepare(
-      const Limit& limit) const override;
   [[nodiscard]] absl::Status Apply(RemoteGroup& group, Time deadline, Done done) override;
   void Undo(const RemoteClaim& claim, std::uint64_t units) override;
   void Renew(const RemoteClaim& claim) override;
 
-  // From any thread, both.
-  [[nodiscard]] const RedisCounters& counters() const;
-  [[nodiscard]] RedisHealth health() const;
+  [[nodiscard]] const RedisCounters& counters() const override;
+  [[nodiscard]] RedisHealth health() const override;
 
  private:
   class Core;

@@ -36,6 +36,7 @@ struct ServerFacts {
 };
 
 struct ServerReport {
+  std::string server;  // its address
   std::string facts;
   std::vector<std::string> warnings;
 };

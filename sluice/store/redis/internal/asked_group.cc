@@ -35,6 +35,9 @@ KeyKind KindOf(const Limit& limit, bool block) {
 void AskedGroup::Take(const KeyOptions& keys, SlotIds& slots, RemoteGroup& asked) {
   group = &asked;
   turns = 0;
+  slot = 0;
+  redirects = hops = 0;
+  alone = asking = false;
   names.clear();
   ends_.clear();
   claims.clear();

@@ -27,8 +27,19 @@ class SlotIds {
 
 [[nodiscard]] KeyKind KindOf(const Limit& limit, bool block);
 
+struct AskedGroup;
+
+// Whoever has a group until it ends.
+class GroupHolder {
+ public:
+  virtual ~GroupHolder() = default;
+  // Its deadline has passed: nobody may wait for it when this has come back.
+  virtual void OnLate(AskedGroup& asked, Time now) = 0;
+};
+
 struct AskedGroup {
   RemoteGroup* group = nullptr;  // null: has ended, though its call may still be on its way
+  GroupHolder* holder = nullptr;
   RemoteStore::Done done;
   Breaker::Ticket ticket = 0;
   Time since;  // when it was asked
@@ -36,6 +47,13 @@ struct AskedGroup {
   std::size_t place = 0;  // among all deadlines
   int turns = 0;          // how often it was sent
   bool on_its_way = false;
+  // In a cluster: the slot of its keys, and where it was sent on to (internal/redirects.h).
+  std::uint16_t slot = 0;
+  int redirects = 0;
+  int hops = 0;         // those of them that led to a server
+  bool alone = false;   // in a call of its own
+  bool asking = false;  // of a server that the slot is on its way to
+  Time pauses_until;    // while it does
 
   std::vector<ScriptClaim> claims;
   std::string names;  // of their keys, one after another

@@ -1,58 +1,53 @@
 #include "sluice/store/redis/internal/call_queue.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "sluice/base/steady_now.h"
+#include "sluice/store/redis/internal/redirects.h"
 
 namespace sluice::redis {
 
-CallQueue::CallQueue(net::EventLoop& loop, const StoreParts& parts, std::size_t max_waiting,
-                     Guard& guard, GiveBack& give_back)
-    : parts_(parts),
-      max_waiting_(max_waiting),
-      guard_(guard),
-      give_back_(give_back),
-      full_(absl::ResourceExhaustedError("too many requests wait for the store")),
-      late_(absl::DeadlineExceededError("the store did not answer in time")),
-      wake_(loop, [this] { OnDeadline(); }) {}
+CallQueue::CallQueue(const StoreParts& parts, Guard& guard, GiveBack& give_back)
+    : parts_(parts), guard_(guard), give_back_(give_back) {}
 
-absl::Status CallQueue::Add(RemoteGroup& group, Time deadline, RemoteStore::Done done) {
-  if (free_groups_.empty()) {
-    if (all_groups_.size() >= max_waiting_) return Refuse(full_);
-    all_groups_.push_back(std::make_unique<AskedGroup>());
-    free_groups_.push_back(all_groups_.back().get());
-  }
-  AskedGroup& asked = *free_groups_.back();
-  if (absl::Status refusal = guard_.Admit(&asked.ticket); !refusal.ok()) return Refuse(refusal);
-  free_groups_.pop_back();
-  asked.Take(parts_.keys, slots_, group);
-  asked.done = std::move(done);
-  asked.since = SteadyNow();
-  asked.deadline = deadline;
-  deadlines_.Add(asked);
-  wake_.At(deadline);
+absl::Status CallQueue::Enter(AskedGroup& asked) {
+  if (absl::Status refusal = guard_.Admit(&asked.ticket); !refusal.ok()) return refusal;
+  asked.holder = this;
   waiting_.push_back(&asked);
-  parts_.counters.waiting.Set(all_groups_.size() - free_groups_.size());
   parts_.turn.Ask();
   return absl::OkStatus();
 }
 
-const absl::Status& CallQueue::Refuse(const absl::Status& why) {
-  parts_.counters.refused.Add();
-  return why;
-}
-
 void CallQueue::Send() {
   if (waiting_.empty()) return;
-  // The timer may be late; nothing that is late is sent.
   const Time now = SteadyNow();
-  if (deadlines_.first().deadline <= now) OnDeadline();
+  parts_.groups.EndLate(now);  // nothing that is late is sent
   leaving_.swap(waiting_);
-  for (std::size_t first = 0; first < leaving_.size(); first += ScriptCall::kMostGroups) {
-    SendCall(first, std::min(ScriptCall::kMostGroups, leaving_.size() - first), now);
+  if (parts_.redirects != nullptr) {
+    std::ranges::sort(leaving_, [](const AskedGroup* a, const AskedGroup* b) {
+      return std::tie(a->slot, a->since) < std::tie(b->slot, b->since);
+    });
+  }
+  for (std::size_t first = 0; first < leaving_.size();) {
+    const std::size_t count = FitsInCall(first);
+    SendCall(first, count, now);
+    first += count;
   }
   leaving_.clear();
+}
+
+// From `first` on.
+std::size_t CallQueue::FitsInCall(std::size_t first) const {
+  const std::size_t most = std::min(ScriptCall::kMostGroups, leaving_.size() - first);
+  if (leaving_[first]->alone) return 1;
+  std::size_t count = 1;
+  while (count < most && leaving_[first + count]->slot == leaving_[first]->slot &&
+         !leaving_[first + count]->alone) {
+    ++count;
+  }
+  return count;
 }
 
 void CallQueue::SendCall(std::size_t first, std::size_t count, Time now) {
@@ -75,11 +70,13 @@ void CallQueue::SendCall(std::size_t first, std::size_t count, Time now) {
     }
     asked.on_its_way = true;
   }
-  bytes_.clear();
+  const bool asking = call.asked.front()->asking;
+  bytes_.assign(asking ? kAskingCommand : "");
   parts_.script.AppendDecide(parts_.link.sha(), call.groups, parts_.clock.Read(), &bytes_);
   const absl::Status sent = parts_.link.Send(
       bytes_, latest,
-      [this, &call](const absl::StatusOr<net::RedisReply>& reply) { OnReply(call, reply); });
+      [this, &call](const absl::StatusOr<net::RedisReply>& reply) { OnReply(call, reply); },
+      asking ? 2 : 1);
   if (sent.ok()) return parts_.counters.calls.Add();
   for (AskedGroup* asked : call.asked) {
     asked->on_its_way = false;
@@ -97,10 +94,9 @@ void CallQueue::OnReply(Call& call, const absl::StatusOr<net::RedisReply>& reply
   if (reply.ok()) {
     OnAnswers(call, *reply, now);
   } else {
+    const absl::Status& why = WhyOf(reply.status());
     // What lost the connection with its answer may still be read from it, after what we send next.
-    const bool lost = absl::IsUnavailable(reply.status());
-    // The connection's timer and ours are due at the same instant.
-    const absl::Status& why = absl::IsDeadlineExceeded(reply.status()) ? late_ : reply.status();
+    const bool lost = absl::IsUnavailable(why);
     for (AskedGroup* asked : call.asked) EndUnknown(*asked, why, Server::kSilent, lost, now);
   }
   call.asked.clear();
@@ -108,9 +104,20 @@ void CallQueue::OnReply(Call& call, const absl::StatusOr<net::RedisReply>& reply
   free_calls_.push_back(&call);
 }
 
+// In our words, if it is our affair.
+const absl::Status& CallQueue::WhyOf(const absl::Status& status) const {
+  // The connection's timer and ours are due at the same instant.
+  if (absl::IsDeadlineExceeded(status)) return parts_.groups.late();
+  return absl::IsCancelled(status) ? parts_.link.why() : status;
+}
+
 void CallQueue::OnAnswers(Call& call, const net::RedisReply& reply, Time now) {
+  if (parts_.redirects != nullptr && reply.is_error()) {
+    if (const auto to = ReadRedirect(reply.error())) return Follow(call, *to, now);
+  }
+  const std::uint64_t disagreements = parts_.script.disagreements();
   const absl::Status status = parts_.script.ReadDecide(reply, call.groups, parts_.clock.Read());
-  parts_.counters.disagreements.Set(parts_.script.disagreements());
+  parts_.counters.disagreements.Add(parts_.script.disagreements() - disagreements);
   if (status.ok()) {
     for (std::size_t i = 0; i < call.asked.size(); ++i) {
       Settle(*call.asked[i], call.groups[i], now);
@@ -155,9 +162,21 @@ void CallQueue::Settle(AskedGroup& asked, ScriptGroup& answered, Time now) {
   }
 }
 
+// The server is well, and did nothing.
+void CallQueue::Follow(Call& call, const Redirect& to, Time now) {
+  for (AskedGroup* asked : call.asked) {
+    if (asked->group == nullptr) {
+      parts_.groups.End(*asked, absl::OkStatus(), now);
+      continue;
+    }
+    guard_.Succeeded(asked->ticket);
+    parts_.redirects->Follow(*asked, to, now);
+  }
+}
+
 void CallQueue::SendAgain(AskedGroup& asked, Time now) {
-  if (asked.group == nullptr) return Recycle(asked);
-  if (asked.turns >= ScriptCall::kMostTurns) {
+  if (asked.group == nullptr) return parts_.groups.End(asked, absl::OkStatus(), now);
+  if (asked.turns - asked.redirects >= ScriptCall::kMostTurns) {
     return End(asked, absl::UnavailableError("others change the state all the time"),
                Server::kAnswered, now);
   }
@@ -166,13 +185,8 @@ void CallQueue::SendAgain(AskedGroup& asked, Time now) {
 }
 
 void CallQueue::End(AskedGroup& asked, const absl::Status& status, Server server, Time now) {
-  if (asked.group == nullptr) return Recycle(asked);
-  Judge(asked, status, server);
-  deadlines_.Remove(asked);
-  parts_.counters.waits.Add(now - asked.since);
-  RemoteStore::Done done = std::move(asked.done);
-  Recycle(asked);
-  done(status);
+  if (asked.group != nullptr) Judge(asked, status, server);
+  parts_.groups.End(asked, status, now);
 }
 
 // What its end says of the store.
@@ -185,7 +199,7 @@ void CallQueue::Judge(const AskedGroup& asked, const absl::Status& status, Serve
 
 void CallQueue::EndUnknown(AskedGroup& asked, const absl::Status& status, Server server, bool lost,
                            Time now) {
-  if (asked.group != nullptr) {  // else OnDeadline() has done all this
+  if (asked.group != nullptr) {  // else OnLate() has done all this
     ReleaseSlots(asked, lost);
     if (absl::IsDeadlineExceeded(status)) parts_.counters.late.Add();
   }
@@ -200,26 +214,15 @@ void CallQueue::ReleaseSlots(const AskedGroup& asked, bool lost) {
   }
 }
 
-void CallQueue::OnDeadline() {
-  const Time now = SteadyNow();
-  while (!deadlines_.empty() && deadlines_.first().deadline <= now) {
-    AskedGroup& asked = deadlines_.first();
-    parts_.counters.late.Add();
-    if (!asked.on_its_way) {
-      std::erase(waiting_, &asked);
-      End(asked, late_, Server::kSilent, now);
-      continue;
-    }
-    Judge(asked, late_, Server::kSilent);
-    deadlines_.Remove(asked);
-    ReleaseSlots(asked, false);
-    asked.KeepLimits();
-    asked.group = nullptr;
-    parts_.counters.waits.Add(now - asked.since);
-    RemoteStore::Done done = std::move(asked.done);
-    done(late_);
+void CallQueue::OnLate(AskedGroup& asked, Time now) {
+  const absl::Status& late = parts_.groups.late();
+  if (!asked.on_its_way) {
+    std::erase(waiting_, &asked);
+    return End(asked, late, Server::kSilent, now);
   }
-  if (!deadlines_.empty()) wake_.At(deadlines_.first().deadline);
+  Judge(asked, late, Server::kSilent);
+  ReleaseSlots(asked, false);
+  parts_.groups.EndButKeep(asked, now);
 }
 
 void CallQueue::FailWaiting(const absl::Status& why) {
@@ -229,13 +232,6 @@ void CallQueue::FailWaiting(const absl::Status& why) {
     waiting_.pop_back();
     End(asked, why, Server::kSilent, now);
   }
-}
-
-void CallQueue::Recycle(AskedGroup& asked) {
-  asked.group = nullptr;
-  asked.kept.clear();
-  free_groups_.push_back(&asked);
-  parts_.counters.waiting.Set(all_groups_.size() - free_groups_.size());
 }
 
 }  // namespace sluice::redis

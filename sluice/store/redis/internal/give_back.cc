@@ -9,6 +9,7 @@
 #include "sluice/base/random.h"
 #include "sluice/base/steady_now.h"
 #include "sluice/store/redis/internal/asked_group.h"
+#include "sluice/store/redis/internal/redirects.h"
 #include "sluice/store/redis/internal/redis_limit.h"
 
 namespace sluice::redis {
@@ -19,6 +20,10 @@ using namespace std::chrono_literals;
 constexpr std::size_t kMostInCall = ScriptCall::kMostGroups;
 // So that a long queue does not fill the connection's.
 constexpr std::size_t kMostCalls = 8;
+// In a cluster a call has one slot's, often a single one; and among so many that wait those that
+// fit are looked for.
+constexpr std::size_t kMostCallsOfSlots = 64;
+constexpr std::size_t kLookAt = 256;
 // A server that is silent for that long is left before: so the answer comes, or the connection
 // ends.
 constexpr Duration kDeadline = 10s;
@@ -60,6 +65,11 @@ GiveBack::GiveBack(net::EventLoop& loop, const StoreParts& parts, std::size_t ma
       node_(RandomNode()),
       round_(*this, loop.deadlines()) {}
 
+GiveBack::~GiveBack() {
+  const std::uint64_t lost = all_owed_.size() - free_owed_.size();
+  parts_.counters.undos_waiting.Set(parts_.counters.undos_waiting.value() - lost);
+}
+
 // Null: there are too many.
 GiveBack::Owed* GiveBack::Take(const RemoteLimit& limit) {
   const std::size_t most = IsSlot(limit) ? max_waiting_ : max_waiting_ / 2;
@@ -82,7 +92,9 @@ GiveBack::Owed* GiveBack::Take(const RemoteLimit& limit) {
   owed->look_again = false;
   owed->mark.clear();
   owed->unknown = false;
-  parts_.counters.undos_waiting.Set(used());
+  owed->hops = 0;
+  owed->alone = owed->asking = false;
+  parts_.counters.undos_waiting.Add(1);
   return owed;
 }
 
@@ -91,6 +103,7 @@ GiveBack::Owed* GiveBack::TakeFor(const RemoteClaim& claim) {
   if (owed == nullptr) return nullptr;
   const KeyKind kind = KindOf(claim.limit->limit(), claim.block);
   owed->phase_bits = AppendKeyName(parts_.keys, kind, claim.key, &owed->key);
+  owed->slot = SlotOf(owed->key);
   owed->receipt = claim.receipt;
   return owed;
 }
@@ -110,6 +123,7 @@ void GiveBack::Release(std::string_view key, const RemoteLimit& limit, std::uint
   Owed* owed = Take(limit);
   if (owed == nullptr) return;
   owed->key = key;
+  owed->slot = SlotOf(key);
   owed->phase_bits = 0;
   owed->receipt = {.before = static_cast<std::int64_t>(slot), .units = units};
   owed->units = units;
@@ -137,7 +151,7 @@ void GiveBack::Send() {
   // First, since one that came behind its slot's release would take it again.
   while (!renewing_.empty() && SendRenewals(now)) {
   }
-  while (!waiting_.empty() && calls_on_their_way_ < kMostCalls && SendUndos(now)) {
+  while (!waiting_.empty() && calls_on_their_way_ < most_calls() && SendUndos(now)) {
   }
 }
 
@@ -149,10 +163,30 @@ GiveBack::Call& GiveBack::NewCall(std::vector<Owed*>* from) {
   }
   Call& call = *free_calls_.back();
   free_calls_.pop_back();
-  const auto end = from->begin() + static_cast<std::ptrdiff_t>(std::min(kMostInCall, from->size()));
-  call.owed.assign(from->begin(), end);
-  from->erase(from->begin(), end);
+  const Owed& first = *from->front();
+  const std::size_t most = parts_.redirects == nullptr ? kMostInCall : kLookAt;
+  std::size_t kept = 0;
+  std::size_t seen = 0;
+  for (; seen < std::min(most, from->size()) && call.owed.size() < kMostInCall; ++seen) {
+    Owed* const owed = (*from)[seen];
+    if (call.owed.empty() || FitInCall(first, *owed)) {
+      call.owed.push_back(owed);
+    } else {
+      (*from)[kept++] = owed;
+    }
+  }
+  from->erase(from->begin() + static_cast<std::ptrdiff_t>(kept),
+              from->begin() + static_cast<std::ptrdiff_t>(seen));
   return call;
+}
+
+bool GiveBack::FitInCall(const Owed& first, const Owed& next) const {
+  if (parts_.redirects == nullptr) return true;
+  return first.slot == next.slot && !first.alone && !next.alone;
+}
+
+std::size_t GiveBack::most_calls() const {
+  return parts_.redirects == nullptr ? kMostCalls : kMostCallsOfSlots;
 }
 
 // False: not now.
@@ -177,11 +211,13 @@ bool GiveBack::SendUndos(Time now) {
     Recycle(call);
     return true;
   }
-  bytes_.clear();
+  const bool asking = call.owed.front()->asking;
+  bytes_.assign(asking ? kAskingCommand : "");
   parts_.script.AppendUndo(parts_.link.sha(), call.undos, parts_.clock.Read(), &bytes_);
   const absl::Status sent = parts_.link.Send(
       bytes_, now + kDeadline,
-      [this, &call](const absl::StatusOr<net::RedisReply>& reply) { OnUndone(call, reply); });
+      [this, &call](const absl::StatusOr<net::RedisReply>& reply) { OnUndone(call, reply); },
+      asking ? 2 : 1);
   if (sent.ok()) {
     ++calls_on_their_way_;
     return true;
@@ -197,6 +233,7 @@ void GiveBack::OnUndone(Call& call, const absl::StatusOr<net::RedisReply>& reply
     for (Owed* owed : call.owed) NobodyKnows(*owed);
     return Recycle(call);
   }
+  if (FollowAll(call, *reply, /*renewing=*/false)) return Recycle(call);
   const absl::Status status = parts_.script.ReadUndo(*reply, call.undos, parts_.clock.Read());
   if (status.ok()) {
     for (std::size_t i = 0; i < call.owed.size(); ++i) Settle(*call.owed[i], call.undos[i]);
@@ -212,6 +249,52 @@ void GiveBack::OnUndone(Call& call, const absl::StatusOr<net::RedisReply>& reply
   }
   Recycle(call);
   if (!waiting_.empty()) parts_.turn.Ask();
+}
+
+// The server did nothing of it. False: that is not what it says.
+bool GiveBack::FollowAll(const Call& call, const net::RedisReply& reply, bool renewing) {
+  if (parts_.redirects == nullptr || !reply.is_error()) return false;
+  const auto to = ReadRedirect(reply.error());
+  if (!to) return false;
+  for (Owed* owed : call.owed) Follow(*owed, *to, renewing);
+  if (!waiting_.empty()) parts_.turn.Ask();
+  return true;
+}
+
+void GiveBack::Follow(Owed& owed, const Redirect& to, bool renewing) {
+  // A slot that moves takes no call for two keys of which one is missing, and the mark is.
+  if (owed.alone && to.kind == Redirect::Kind::kTryAgain && !owed.unknown) owed.mark.clear();
+  owed.alone = true;
+  owed.asking = to.kind == Redirect::Kind::kAsk;
+  GiveBack* const next = parts_.redirects->Follow(to);
+  if (++owed.hops > Redirects::kMost || next == nullptr) {
+    owed.hops = 0;
+    return renewing ? Recycle(owed) : Retry(owed);
+  }
+  if (next == this) return (renewing ? renewing_ : waiting_).push_back(&owed);
+  next->Adopt(owed, renewing);
+  Recycle(owed);
+}
+
+void GiveBack::Adopt(const Owed& from, bool renewing) {
+  Owed* const owed = Take(*from.limit);
+  if (owed == nullptr) return;
+  *owed = from;
+  (renewing ? renewing_ : waiting_).push_back(owed);
+  parts_.turn.Ask();
+}
+
+void GiveBack::HandOver() {
+  for (std::vector<Owed*>* list : {&waiting_, &resting_}) {
+    std::erase_if(*list, [&](Owed* owed) {
+      GiveBack* const owner = parts_.redirects->OwnerOf(owed->slot);
+      if (owner == nullptr || owner == this) return false;
+      owed->asking = false;
+      owner->Adopt(*owed, /*renewing=*/false);
+      Recycle(*owed);
+      return true;
+    });
+  }
 }
 
 void GiveBack::Settle(Owed& owed, const ScriptUndo& answered) {
@@ -291,11 +374,13 @@ bool GiveBack::SendRenewals(Time now) {
                              .limit = &RedisLimit::Of(*owed->limit).script(),
                              .receipt = owed->receipt});
   }
-  bytes_.clear();
+  const bool asking = call.owed.front()->asking;
+  bytes_.assign(asking ? kAskingCommand : "");
   parts_.script.AppendRenew(parts_.link.sha(), call.renewals, &bytes_);
   const absl::Status sent = parts_.link.Send(
       bytes_, now + kDeadline,
-      [this, &call](const absl::StatusOr<net::RedisReply>& reply) { OnRenewed(call, reply); });
+      [this, &call](const absl::StatusOr<net::RedisReply>& reply) { OnRenewed(call, reply); },
+      asking ? 2 : 1);
   if (sent.ok()) {
     parts_.counters.renewals.Add(call.owed.size());
     return true;
@@ -306,6 +391,7 @@ bool GiveBack::SendRenewals(Time now) {
 }
 
 void GiveBack::OnRenewed(Call& call, const absl::StatusOr<net::RedisReply>& reply) {
+  if (reply.ok() && FollowAll(call, *reply, /*renewing=*/true)) return Recycle(call);
   if (reply.ok()) {
     const absl::Status status = parts_.script.ReadRenew(*reply, call.renewals, parts_.clock.Read());
     if (reply->is_error()) parts_.link.OnError(reply->error());
@@ -330,7 +416,7 @@ void GiveBack::Drop(Owed& owed) {
 void GiveBack::Recycle(Owed& owed) {
   owed.limit.reset();
   free_owed_.push_back(&owed);
-  parts_.counters.undos_waiting.Set(all_owed_.size() - free_owed_.size());
+  parts_.counters.undos_waiting.Set(parts_.counters.undos_waiting.value() - 1);
 }
 
 void GiveBack::Recycle(Call& call) {

@@ -16,6 +16,9 @@
 //   first sent ──(answer lost)──> tried again, for a minute ──> given up
 //       mark:  |-- from whenever it was done, for that minute and 20 s --|
 //
+// In a cluster a call holds keys of one slot. What a server sends elsewhere goes on from there, and
+// what waits for one that has lost its slots goes to those that have them now (redirects.h).
+//
 // A slot may also be released that nobody knows to be taken: the connection was lost with the
 // answer. The server may still read from it what was sent there, later than what comes by the next
 // one; so a slot that is not found is looked for once more, a second later.
@@ -32,6 +35,7 @@
 #include "sluice/net/deadlines.h"
 #include "sluice/net/event_loops.h"
 #include "sluice/store/redis/internal/store_parts.h"
+#include "sluice/store/redis/redis_slots.h"
 #include "sluice/store/redis/script_call.h"
 #include "sluice/store/remote_store.h"
 
@@ -42,6 +46,7 @@ class GiveBack {
   GiveBack(net::EventLoop& loop, const StoreParts& parts, std::size_t max_waiting, bool marks);
   GiveBack(const GiveBack&) = delete;
   GiveBack& operator=(const GiveBack&) = delete;
+  ~GiveBack();
 
   void Undo(const RemoteClaim& claim, std::uint64_t units);
   // A slot of that id, if there is one. `key` is its name. `lost`: with the connection.
@@ -51,6 +56,10 @@ class GiveBack {
 
   // All that waits, as far as the link is usable and not too much is on its way.
   void Send();
+
+  // In a cluster. What waits here for keys that the server has no more,
+  // or never had, goes to those that have them.
+  void HandOver();
 
  private:
   struct Owed {
@@ -66,6 +75,11 @@ class GiveBack {
     std::string mark;          // empty: none
     Time sent;                 // for the first time, or after it was known not to be done
     bool unknown = false;      // whether it was done
+    // In a cluster, as AskedGroup has them.
+    std::uint16_t slot = 0;
+    int hops = 0;
+    bool alone = false;
+    bool asking = false;
   };
   struct Call {
     std::vector<Owed*> owed;
@@ -76,11 +90,16 @@ class GiveBack {
   Owed* Take(const RemoteLimit& limit);
   Owed* TakeFor(const RemoteClaim& claim);
   Call& NewCall(std::vector<Owed*>* from);
+  [[nodiscard]] bool FitInCall(const Owed& first, const Owed& next) const;
+  [[nodiscard]] std::size_t most_calls() const;
   bool SendUndos(Time now);
   bool SendRenewals(Time now);
   void OnUndone(Call& call, const absl::StatusOr<net::RedisReply>& reply);
   void OnRenewed(Call& call, const absl::StatusOr<net::RedisReply>& reply);
   void Settle(Owed& owed, const ScriptUndo& answered);
+  bool FollowAll(const Call& call, const net::RedisReply& reply, bool renewing);
+  void Follow(Owed& owed, const Redirect& to, bool renewing);
+  void Adopt(const Owed& owed, bool renewing);
   void NobodyKnows(Owed& owed);
   [[nodiscard]] static Time WorthUntil(const Owed& owed, Time now);
   void Rest(Owed& owed, int rounds);

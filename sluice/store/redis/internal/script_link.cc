@@ -36,10 +36,11 @@ ScriptLink::ScriptLink(net::EventLoop& loop, net::RedisConnectionOptions options
   connection_ = std::make_unique<net::RedisConnection>(loop, std::move(options));
 }
 
-void ScriptLink::Close() {
+void ScriptLink::Close(absl::Status why) {
+  if (!connection_) return;
   usable_ = false;
   settled_ = true;
-  why_ = absl::CancelledError("the store is being closed");
+  why_ = std::move(why);
   again_.Clear();
   // What is told may ask us something.
   const std::unique_ptr<net::RedisConnection> closing = std::move(connection_);
@@ -68,9 +69,9 @@ void ScriptLink::BeGone(absl::Status why) {
 }
 
 absl::Status ScriptLink::Send(std::string_view command, Time deadline,
-                              net::RedisConnection::Done done) {
+                              net::RedisConnection::Done done, std::uint32_t replies) {
   if (!connection_) return why_;
-  return connection_->Send(command, deadline, std::move(done));
+  return connection_->Send(command, deadline, std::move(done), replies);
 }
 
 void ScriptLink::LoadAgain() {
@@ -120,6 +121,7 @@ void ScriptLink::OnError(std::string_view error) {
     Renew(error);
     events_.OnWrongServer(error);
   }
+  if (kind == ServerError::kClusterDown) events_.OnClusterDown();
 }
 
 }  // namespace sluice::redis

@@ -9,6 +9,7 @@
 // lead to another by now.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,19 +33,21 @@ class ScriptLink {
     virtual void OnGone(const absl::Status& why) = 0;
     // It answers, but it is a replica. It will be gone soon.
     virtual void OnWrongServer(std::string_view why) = 0;
+    // It is of a cluster that does not work now.
+    virtual void OnClusterDown() = 0;
   };
 
   // `script`: in place of ScriptSource(), unless it is empty.
   ScriptLink(net::EventLoop& loop, net::RedisConnectionOptions options, std::string_view script,
              RedisCounters& counters, Events& events);
 
-  // Tells what is on its way (Cancelled). Nothing is sent from then on.
-  void Close();
+  // Tells what is on its way (Cancelled), and why() is `why`. Nothing is sent from then on.
+  void Close(absl::Status why);
 
   // Whether Send() would send. Before the first attempt has ended it is not, nor is it gone.
   [[nodiscard]] bool usable() const { return usable_; }
   [[nodiscard]] bool gone() const { return !usable_ && settled_; }
-  // Why it is gone; Unavailable.
+  // Why it is gone; Unavailable, or as Close() was told.
   [[nodiscard]] const absl::Status& why() const { return why_; }
 
   // The server's address; empty: none was found yet.
@@ -54,7 +57,7 @@ class ScriptLink {
   [[nodiscard]] std::string_view sha() const { return sha_; }
   // As RedisConnection::Send().
   [[nodiscard]] absl::Status Send(std::string_view command, Time deadline,
-                                  net::RedisConnection::Done done);
+                                  net::RedisConnection::Done done, std::uint32_t replies = 1);
 
   // The server has lost the script. What is sent after this goes out behind it.
   void LoadAgain();

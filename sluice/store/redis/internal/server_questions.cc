@@ -75,7 +75,10 @@ void ServerQuestions::Send(const std::shared_ptr<Round>& round, std::string_view
         } else {
           read(*reply, parts_, *round);
         }
-        if (--round->due == 0) on_report_(ReportOf(round->facts));
+        if (--round->due > 0) return;
+        ServerReport report = ReportOf(round->facts);
+        report.server = parts_.link.server();
+        on_report_(report);
       });
   if (sent.ok()) ++round->due;
 }

@@ -1,4 +1,4 @@
-// What the parts of one store share. All of it outlives them.
+// What the parts of the store around one server share. All of it outlives them.
 #pragma once
 
 #include "sluice/base/clock.h"
@@ -10,13 +10,18 @@
 
 namespace sluice::redis {
 
+class Redirects;
+class WaitingGroups;
+
 struct StoreParts {
   const Clock& clock;  // for its wall time, which the server's is compared with
   const KeyOptions& keys;
   ScriptCall& script;
   RedisCounters& counters;
-  TurnEnd& turn;     // at which what waits is sent
-  ScriptLink& link;  // made last, and gone first: it tells what is on its way
+  TurnEnd& turn;  // at which what waits is sent
+  WaitingGroups& groups;
+  Redirects* redirects;  // null: the server is in no cluster
+  ScriptLink& link;      // made last, and gone first: it tells what is on its way
 };
 
 }  // namespace sluice::redis
