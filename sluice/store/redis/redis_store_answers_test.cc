@@ -341,7 +341,7 @@ TEST_F(RedisStoreAnswersTest, EachUndoHasAMarkOfItsOwnAndSlotsHaveNone) {
   Request slot(Slot());
   EXPECT_TRUE(Ask(bucket, "*2\r\n:1780000000000000\r\n" + std::string(kCharged)).ok());
   EXPECT_TRUE(Ask(slot, "*2\r\n:1780000000000000\r\n$4\r\n20 0\r\n").ok());
-  store_->OnLoop([](RedisStore&) {});
+  store_->OnLoop([](RedisRemoteStore&) {});
   Words marks;
   for (int i = 0; i < 2; ++i) {
     store_->Undo(bucket, 1);

@@ -196,7 +196,7 @@ TEST_F(RedisStoreTest, UndosOfOneTurnGoTogetherAndBeforeWhatIsAsked) {
   store_.Ask(more);
   EXPECT_FALSE(more.allowed()) << "all are held";
   const std::int64_t before = CallsOf("evalsha");
-  store_.OnLoop([&](RedisStore& store) {
+  store_.OnLoop([&](RedisRemoteStore& store) {
     store_.SendHere(more);
     for (const Request* request : all) store.Undo(request->claim(), 1);
   });
@@ -231,7 +231,7 @@ TEST_F(RedisStoreTest, ASlotThatIsHeldOnAndReleasedInOneTurnIsFree) {
                   .limit = store_.Prepare(*concurrency::MakeLimit(1, 1h))};
   Request held(want);
   store_.Ask(held);
-  store_.OnLoop([&](RedisStore& store) {
+  store_.OnLoop([&](RedisRemoteStore& store) {
     store.Renew(held.claim());
     store.Undo(held.claim(), 1);
   });
@@ -281,7 +281,7 @@ TEST_F(RedisStoreTest, NothingIsLeftOfARequestWhoseDeadlineHasPassedBeforeItWasS
   EXPECT_EQ(CallsOf("evalsha"), before);
   // Nor with others that have time left.
   Request calm({.key = Key("api", "bob"), .limit = want.limit});
-  store_.OnLoop([&](RedisStore&) {
+  store_.OnLoop([&](RedisRemoteStore&) {
     store_.SendHere(late, -1ms);
     store_.SendHere(calm);
   });
@@ -299,7 +299,7 @@ TEST_F(RedisStoreTest, EachRequestOfACallEndsAtItsOwnDeadline) {
   Request hasty(Want{.key = Key("api", "hasty"), .limit = limit});
   Request calm(Want{.key = Key("api", "calm"), .limit = limit});
   server_.Pause();
-  store_.OnLoop([&](RedisStore&) {
+  store_.OnLoop([&](RedisRemoteStore&) {
     store_.SendHere(calm, 20s);
     store_.SendHere(hasty, 100ms);
   });
@@ -337,7 +337,7 @@ TEST_F(RedisStoreTest, AnAnswerAfterTheDeadlineOutlivesTheRules) {
   {
     Request late({{.key = Key("a", "x"), .limit = Bucket(1'000)},
                   {.key = Key("b", "x"), .limit = Slots(1)}});
-    store_.OnLoop([&](RedisStore&) {
+    store_.OnLoop([&](RedisRemoteStore&) {
       store_.SendHere(late, 100ms);
       store_.SendHere(calm);
     });
@@ -370,7 +370,7 @@ TEST_F(RedisStoreTest, WhoWaitsWhenTheStoreIsClosedIsToldSo) {
   server_.Pause();
   Request a(want), b(want);
   store_.Send({&a});
-  store_.OnLoop([&](RedisStore&) {
+  store_.OnLoop([&](RedisRemoteStore&) {
     store_.SendHere(b);
     store_.DestroyHere();
   });
@@ -380,7 +380,7 @@ TEST_F(RedisStoreTest, WhoWaitsWhenTheStoreIsClosedIsToldSo) {
 }
 
 TEST_F(RedisStoreTest, LimitsThatItCanNotHoldAreRefused) {
-  store_.OnLoop([](RedisStore& store) {
+  store_.OnLoop([](RedisRemoteStore& store) {
     const Limit large = *fixed_window::MakeLimit(std::int64_t{1} << 51, 1s);
     EXPECT_EQ(store.Prepare(large).status().code(), absl::StatusCode::kInvalidArgument);
   });

@@ -54,6 +54,16 @@ StoreOnLoop::StoreOnLoop(RedisStoreOptions options) {
   });
 }
 
+StoreOnLoop::StoreOnLoop(RedisClusterOptions options) {
+  options.store.on_health = [this](const RedisHealth& health) {
+    healths_.Add(health.up ? "up" : "down");
+  };
+  loops_.Start();
+  loops_.OnEach([&](net::EventLoop& loop) {
+    store_ = std::make_unique<RedisClusterStore>(loop, clock_, std::move(options));
+  });
+}
+
 StoreOnLoop::~StoreOnLoop() {
   Destroy();
   loops_.Stop();
@@ -106,11 +116,11 @@ void StoreOnLoop::AskAll(const std::vector<Request*>& requests, Duration deadlin
 }
 
 void StoreOnLoop::Undo(const Request& request, std::uint64_t units, std::size_t claim) {
-  OnLoop([&](RedisStore& store) { store.Undo(request.claims_[claim], units); });
+  OnLoop([&](RedisRemoteStore& store) { store.Undo(request.claims_[claim], units); });
 }
 
 void StoreOnLoop::Renew(const Request& request, std::size_t claim) {
-  OnLoop([&](RedisStore& store) { store.Renew(request.claims_[claim]); });
+  OnLoop([&](RedisRemoteStore& store) { store.Renew(request.claims_[claim]); });
 }
 
 bool StoreOnLoop::AwaitThat(const std::function<bool(const RedisCounters&)>& holds) {
@@ -131,7 +141,7 @@ void StoreOnLoop::Pass(Duration time) {
   });
 }
 
-void StoreOnLoop::OnLoop(const std::function<void(RedisStore&)>& work) {
+void StoreOnLoop::OnLoop(const std::function<void(RedisRemoteStore&)>& work) {
   loops_.OnEach([&](net::EventLoop&) { work(*store_); });
 }
 

@@ -1,4 +1,4 @@
-// A RedisStore on a loop of its own, for a test that stands outside of it.
+// A RedisStore, or a RedisClusterStore, on a loop of its own, for a test that stands outside of it.
 //
 //   StoreOnLoop store(ToSocket(server));
 //   const LimitPtr limit = store.Prepare(*token_bucket::MakeLimit({5, 1h}, 5));
@@ -24,6 +24,7 @@
 #include "sluice/net/event_loops.h"
 #include "sluice/net/testing/redis_on_loop.h"
 #include "sluice/net/testing/redis_server.h"
+#include "sluice/store/redis/redis_cluster_store.h"
 #include "sluice/store/redis/redis_store.h"
 
 namespace sluice::redis::testing {
@@ -81,6 +82,7 @@ class StoreOnLoop {
   static constexpr Duration kLong = std::chrono::seconds{20};
 
   explicit StoreOnLoop(RedisStoreOptions options);
+  explicit StoreOnLoop(RedisClusterOptions options);
   StoreOnLoop(const StoreOnLoop&) = delete;
   StoreOnLoop& operator=(const StoreOnLoop&) = delete;
   ~StoreOnLoop();
@@ -110,13 +112,13 @@ class StoreOnLoop {
   void Pass(Duration time);
   void Destroy();
   void DestroyHere() { store_.reset(); }
-  void OnLoop(const std::function<void(RedisStore&)>& work);
+  void OnLoop(const std::function<void(RedisRemoteStore&)>& work);
 
  private:
   net::EventLoops loops_{1};
   SystemClock clock_;
   net::testing::LineLog healths_;
-  std::unique_ptr<RedisStore> store_;
+  std::unique_ptr<RedisRemoteStore> store_;
   std::mutex mutex_;
   std::condition_variable told_;
 };
