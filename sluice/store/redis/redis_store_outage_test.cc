@@ -197,8 +197,8 @@ TEST_F(RedisStoreOutageTest, AnUndoThatIsSentTwiceGivesBackOnce) {
   EXPECT_TRUE(store_->AwaitThat(up));
   server_.Pause();
   store_->Undo(second, 3);
-  store_->OnLoop([](RedisStore&) {});  // it is sent
-  store_->Pass(30s);                   // and left, unanswered
+  store_->OnLoop([](RedisRemoteStore&) {});  // it is sent
+  store_->Pass(30s);                         // and left, unanswered
   EXPECT_TRUE(store_->AwaitThat(
       [&](const RedisCounters&) { return store_->health().why.find("redis") == 0; }));
   server_.Resume();
