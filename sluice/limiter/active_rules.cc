@@ -46,6 +46,7 @@ absl::StatusOr<std::shared_ptr<const ActiveRules>> ActiveRules::Make(
   if (remote != nullptr) {
     if (absl::Status status = active->PrepareRemote(*remote); !status.ok()) return status;
   }
+  if (absl::Status status = active->MakeLeases(); !status.ok()) return status;
   if (absl::Status status = active->RegisterLimits(); !status.ok()) return status;
   if (absl::Status status = active->RegisterBlocks(remote); !status.ok()) return status;
   return active;
@@ -63,6 +64,26 @@ absl::Status ActiveRules::PrepareRemote(const RemoteStore& remote) {
       absl::StatusOr<std::shared_ptr<const RemoteLimit>> made = remote.Prepare(limit.limit);
       if (!made.ok()) return ForRule(rule, made.status());
       remote_.push_back(*std::move(made));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ActiveRules::MakeLeases() {
+  const std::vector<Rule>& rules = rules_->rules();
+  const auto leases = [](const Rule& rule) { return rule.lease && CountsRemotely(rule); };
+  if (remote_.empty() || std::none_of(rules.begin(), rules.end(), leases)) return absl::OkStatus();
+  for (const Rule& rule : rules) {
+    if (leases(rule) &&
+        (rule.mode == RuleMode::kShadow || rule.charge_denied || rule.block_for > Duration{0})) {
+      return ForRule(rule, absl::InvalidArgumentError(
+                               "leases are for rules that enforce, and neither charge denials nor "
+                               "block"));
+    }
+    for (std::size_t i = 0; i < rule.limits.size(); ++i) {
+      leases_.push_back(leases(rule) ? MakeLeaseTerms(remote_[leases_.size()], rule.lease->most,
+                                                      rule.lease->length)
+                                     : std::nullopt);
     }
   }
   return absl::OkStatus();

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "sluice/base/clock.h"
 #include "sluice/rule/rule_set.h"
+#include "sluice/store/lease/lease_terms.h"
 #include "sluice/store/remote_store.h"
 #include "sluice/store/store.h"
 
@@ -29,6 +31,7 @@ class ActiveRules {
   // as does `clock`. With `remote` (any loop's; needed for the call alone) the rules whose scope is
   // shared count there; without it none does.
   // ResourceExhausted as Store::Register, InvalidArgument as BlockLimit and RemoteStore::Prepare,
+  // and for a lease of a rule that can have none (a shadow, one with charge_denied or block_for),
   // with the rule's name; nothing stays registered then.
   static absl::StatusOr<std::shared_ptr<const ActiveRules>> Make(
       std::shared_ptr<const RuleSet> rules, Store& store, const Clock& clock,
@@ -54,6 +57,14 @@ class ActiveRules {
   }
   // Whether any rule counts in a remote store.
   [[nodiscard]] bool has_remote() const { return !remote_.empty(); }
+  // How units of a limit that counts in a remote store are leased; null: they are not.
+  [[nodiscard]] const LeaseTerms* LeaseOf(std::size_t rule_index, std::size_t limit_index) const {
+    if (leases_.empty()) return nullptr;
+    const std::optional<LeaseTerms>& terms = leases_[first_id_[rule_index] + limit_index];
+    return terms ? &*terms : nullptr;
+  }
+  // Whether any rule leases.
+  [[nodiscard]] bool has_leases() const { return !leases_.empty(); }
   // What a rule's `block_for` is to the stores (blocks.h): null for a rule without one.
   struct Block {
     Limit limit;
@@ -71,6 +82,7 @@ class ActiveRules {
       : rules_(std::move(rules)), store_(store), clock_(clock) {}
 
   absl::Status PrepareRemote(const RemoteStore& remote);
+  absl::Status MakeLeases();
   absl::Status RegisterLimits();
   absl::Status RegisterBlocks(const RemoteStore* remote);
   absl::StatusOr<std::unique_ptr<const Block>> MakeBlock(std::size_t rule_index,
@@ -84,6 +96,7 @@ class ActiveRules {
   // Of each limit; then all others that are registered. kRemoteLimitId: not registered.
   std::vector<LimitId> ids_;
   std::vector<std::shared_ptr<const RemoteLimit>> remote_;  // as ids_; empty where none is
+  std::vector<std::optional<LeaseTerms>> leases_;           // as remote_; empty where none is
 };
 
 }  // namespace sluice

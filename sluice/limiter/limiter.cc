@@ -18,7 +18,8 @@ Limiter::Limiter(Parts parts, const std::shared_ptr<const ActiveRules>& rules)
                       .observer = parts.observer,
                       .remote = parts.remote,
                       .deadline = parts.remote_deadline,
-                      .denials = parts.denials}) {
+                      .denials = parts.denials,
+                      .leases = parts.leases}) {
   Replace(rules);
 }
 
@@ -26,6 +27,7 @@ void Limiter::Replace(const std::shared_ptr<const ActiveRules>& rules) {
   assert(rules != nullptr);
   auto owner = std::make_shared<std::shared_ptr<const ActiveRules>>(rules);
   rules_ = std::shared_ptr<const ActiveRules>(std::move(owner), rules.get());
+  if (parts_.leases != nullptr) parts_.leases->ReturnAll();  // they are of the rules before
 }
 
 void Limiter::Check(std::span<const LimitRequest> requests, std::span<Outcome> outcomes) {
@@ -72,7 +74,7 @@ void Limiter::AnswerWithoutRemote(std::span<const LimitRequest> requests,
     scratch_.Clear();
     const bool refused = Prepare(requests[i], outcomes[i]);
     HashKeys(outcomes.subspan(i, 1));
-    remote_checks_.AnswerWithout(requests[i], outcomes[i], refused, now);
+    remote_checks_.AnswerWithout(requests[i], outcomes[i], scratch_, refused, now);
   }
 }
 

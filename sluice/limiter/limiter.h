@@ -56,6 +56,7 @@ class Limiter {
     RemoteStore* remote = nullptr;
     Duration remote_deadline = std::chrono::milliseconds{5};  // for its answers
     DenialMemory* denials = nullptr;  // of the node; null: none is remembered
+    Leases* leases = nullptr;         // of the same event loop, in front of `remote`; null: none
   };
 
   // All parts outlive the limiter.

@@ -17,6 +17,8 @@ RemotePart& FreshPart(Outcome& outcome) {
     outcome.remote = std::make_shared<RemotePart>();
   }
   RemotePart& part = *outcome.remote;
+  part.leased.clear();
+  part.leased_keys.clear();
   part.keys.clear();
   part.claims.clear();
   part.counted.clear();
@@ -29,10 +31,14 @@ bool IsRemote(const Outcome& outcome, const RuleResult& result) {
   return result.claim >= 0 && static_cast<std::size_t>(result.claim) >= outcome.local_claims;
 }
 
-DenialMemory::Name NameOf(const Outcome& outcome, std::uint32_t limit_index, const Claim& claim) {
+// Of all limits that count under one key, in all generations.
+std::uint64_t LimitName(const Outcome& outcome, std::uint32_t limit_index) {
   constexpr std::uint64_t kMostLimits = 1 << 16;  // of a rule
-  return {.key = claim.key,
-          .limit = outcome.rules->rules().generation() * kMostLimits + limit_index + 1};
+  return outcome.rules->rules().generation() * kMostLimits + limit_index + 1;
+}
+
+DenialMemory::Name NameOf(const Outcome& outcome, std::uint32_t limit_index, const Claim& claim) {
+  return {.key = claim.key, .limit = LimitName(outcome, limit_index)};
 }
 
 bool IsRemembered(const Claim& claim) {
@@ -96,7 +102,7 @@ RemoteClaim BlockLook(std::string_view key, const Rule& rule, const ActiveRules:
 bool RemoteChecks::Begin(const LimitRequest& request, Outcome& outcome,
                          const RuleSet::Scratch& keys, bool refused, Now now,
                          absl::AnyInvocable<void()> done) {
-  if (BeginLocal(request, outcome, refused, now)) {
+  if (BeginLocal(request, outcome, keys, refused, now)) {
     DrawUp(outcome, keys);
     outcome.remote->done = std::move(done);
     if (Send(outcome).ok()) return false;
@@ -107,26 +113,75 @@ bool RemoteChecks::Begin(const LimitRequest& request, Outcome& outcome,
   return true;
 }
 
-void RemoteChecks::AnswerWithout(const LimitRequest& request, Outcome& outcome, bool refused,
-                                 Now now) {
-  if (BeginLocal(request, outcome, refused, now)) Degrade(outcome, now);
+void RemoteChecks::AnswerWithout(const LimitRequest& request, Outcome& outcome,
+                                 const RuleSet::Scratch& keys, bool refused, Now now) {
+  if (BeginLocal(request, outcome, keys, refused, now)) Degrade(outcome, now);
   Report(outcome);
 }
 
-bool RemoteChecks::BeginLocal(const LimitRequest& request, Outcome& outcome, bool refused,
-                              Now now) {
+bool RemoteChecks::BeginLocal(const LimitRequest& request, Outcome& outcome,
+                              const RuleSet::Scratch& keys, bool refused, Now now) {
   outcome.now = now;
   RemotePart& part = FreshPart(outcome);
   part.request = request;
   part.sent = now.steady;
   const std::size_t local = outcome.local_claims;
+  if (!refused && !request.look) TakeLeased(outcome, keys, now);
   if (!refused && Recall(outcome, now)) {
     refused = true;
     DecideOnly(std::span(outcome.claims).first(local));
   }
   const bool passes = DecideLocal(request, outcome, 0, local, now) && !refused;
+  if (!passes) PutBackLeased(outcome);
   if (!passes && !request.look) KeepWhatChargesDenials(outcome);
   return outcome.claims.size() > outcome.local_claims;
+}
+
+void RemoteChecks::TakeLeased(Outcome& outcome, const RuleSet::Scratch& keys, Now now) const {
+  if (parts_.leases == nullptr || !outcome.rules->has_leases()) return;
+  RemotePart& part = *outcome.remote;
+  for (RuleResult& result : outcome.results) {
+    if (!IsRemote(outcome, result)) continue;
+    const LeaseTerms* const terms = outcome.rules->LeaseOf(result.rule_index, result.limit_index);
+    Claim& claim = outcome.claims[static_cast<std::size_t>(result.claim)];
+    if (terms == nullptr || claim.cost == 0) continue;
+    const std::string_view key = keys.BytesOf(result.key);
+    const std::optional<Leases::Taken> taken =
+        parts_.leases->Take({.key = claim.key, .limit = LimitName(outcome, result.limit_index)},
+                            key, *terms, claim.cost, now.steady);
+    if (!taken) continue;
+    claim.decision = taken->decision;
+    claim.receipt = taken->receipt;
+    result.answered_by = AnsweredBy::kLease;
+    MoveToAnswered(outcome, result);
+    part.leased.push_back({.claim = static_cast<std::size_t>(result.claim),
+                           .limit_index = result.limit_index,
+                           .terms = terms,
+                           .lease = taken->lease,
+                           .key = {.begin = part.leased_keys.size(), .size = key.size()}});
+    part.leased_keys.append(key);
+  }
+}
+
+void RemoteChecks::PutBack(const Outcome& outcome, const RemotePart::Leased& leased,
+                           Claim& claim) const {
+  const std::string_view keys = outcome.remote->leased_keys;
+  parts_.leases->PutBack({.key = claim.key, .limit = LimitName(outcome, leased.limit_index)},
+                         keys.substr(leased.key.begin, leased.key.size), *leased.terms,
+                         leased.lease, claim.receipt);
+  claim.receipt.units = 0;
+}
+
+// The request is denied: what it took of leases is there for others, and what it is told is how it
+// is without it.
+void RemoteChecks::PutBackLeased(Outcome& outcome) const {
+  for (const RemotePart::Leased& leased : outcome.remote->leased) {
+    Claim& claim = outcome.claims[leased.claim];
+    if (claim.receipt.units == 0) continue;
+    claim.decision.remaining += claim.receipt.units;
+    claim.kind = ClaimKind::kLook;
+    PutBack(outcome, leased, claim);
+  }
 }
 
 // True: a rule denies by what is remembered.
@@ -335,6 +390,7 @@ void RemoteChecks::Degrade(Outcome& outcome, Now now) {
 // The request was denied after the first `end` claims had been charged. What those say is what they
 // say now.
 void RemoteChecks::TakeBackLocal(Outcome& outcome, std::size_t end, Now now) {
+  PutBackLeased(outcome);
   for (std::size_t i = 0; i < end; ++i) {
     Claim& claim = outcome.claims[i];
     if (claim.receipt.units == 0 || claim.charge_denied) continue;
@@ -365,6 +421,9 @@ void RemoteChecks::Finish(Outcome& outcome) {
 void RemoteChecks::Undo(const Outcome& outcome, Claim& claim) {
   const auto index = static_cast<std::size_t>(&claim - outcome.claims.data());
   const RemotePart& part = *outcome.remote;
+  for (const RemotePart::Leased& leased : part.leased) {
+    if (leased.claim == index) PutBack(outcome, leased, claim);
+  }
   for (std::size_t i = 0; i < part.counted.size(); ++i) {
     if (part.counted[i].claim != index) continue;
     RemoteClaim taken = part.claims[i];

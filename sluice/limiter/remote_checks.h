@@ -13,6 +13,9 @@
 // what the remote store charged stays so where its answer was lost. In either case somebody else
 // may be denied for it, and nobody is admitted.
 //
+// Where a rule leases (store/lease/leases.h) and enough is held, the request takes from that,
+// before anything else, and puts it back where it is denied. Not for looks.
+//
 // A denial in memory spares the remote store: its rules are not asked (AnsweredBy::kNobody), unless
 // they charge denials.
 //
@@ -42,6 +45,7 @@
 #include "sluice/limiter/observer.h"
 #include "sluice/limiter/outcome.h"
 #include "sluice/rule/request.h"
+#include "sluice/store/lease/leases.h"
 #include "sluice/store/remote_store.h"
 #include "sluice/store/store.h"
 
@@ -55,6 +59,16 @@ struct RemotePart {
     std::ptrdiff_t block;  // of `claims`; -1: its rule has none
   };
 
+  struct Leased {
+    std::size_t claim;  // of the outcome's
+    std::uint32_t limit_index;
+    const LeaseTerms* terms;
+    std::uint64_t lease;
+    KeySpan key;  // in `leased_keys`
+  };
+
+  std::vector<Leased> leased;
+  std::string leased_keys;
   std::string keys;
   // One for each of `counted`, in order; then the blocks of those that have one.
   std::vector<RemoteClaim> claims;
@@ -78,6 +92,7 @@ class RemoteChecks {
     RemoteStore* remote;    // null: as one that never answers
     Duration deadline;      // for the remote store, from the start of a check
     DenialMemory* denials;  // may be null
+    Leases* leases;         // may be null: nothing is leased
   };
   explicit RemoteChecks(const Parts& parts) : parts_(parts) {}
 
@@ -87,8 +102,10 @@ class RemoteChecks {
   bool Begin(const LimitRequest& request, Outcome& outcome, const RuleSet::Scratch& keys,
              bool refused, Now now, absl::AnyInvocable<void()> done);
 
-  // The same, without the remote store: those that count there answer by their failure modes.
-  void AnswerWithout(const LimitRequest& request, Outcome& outcome, bool refused, Now now);
+  // The same, without the remote store: those that count there, and of which nothing is leased,
+  // answer by their failure modes.
+  void AnswerWithout(const LimitRequest& request, Outcome& outcome, const RuleSet::Scratch& keys,
+                     bool refused, Now now);
 
   // Of a claim that counts remotely.
   void Undo(const Outcome& outcome, Claim& claim);
@@ -96,7 +113,11 @@ class RemoteChecks {
 
  private:
   // True: there are claims that count remotely to be decided on.
-  bool BeginLocal(const LimitRequest& request, Outcome& outcome, bool refused, Now now);
+  bool BeginLocal(const LimitRequest& request, Outcome& outcome, const RuleSet::Scratch& keys,
+                  bool refused, Now now);
+  void TakeLeased(Outcome& outcome, const RuleSet::Scratch& keys, Now now) const;
+  void PutBack(const Outcome& outcome, const RemotePart::Leased& leased, Claim& claim) const;
+  void PutBackLeased(Outcome& outcome) const;
   bool Recall(Outcome& outcome, Now now) const;
   void RememberDenials(const Outcome& outcome) const;
   bool DecideLocal(const LimitRequest& request, Outcome& outcome, std::size_t begin,

@@ -23,6 +23,8 @@ class RemoteChecksTest : public LimiterFixture {
   void TearDown() override {
     limiter_.reset();
     outcome_ = {};
+    shared_->Fail(absl::CancelledError("the end"));
+    leases_.reset();
   }
 
   static Rule Shared(std::string name, const Limit& limit,
@@ -41,12 +43,17 @@ class RemoteChecksTest : public LimiterFixture {
     auto set = std::make_shared<const RuleSet>(std::move(rules), RuleSetOptions{}, ++generation_);
     auto active = ActiveRules::Make(std::move(set), *store_, clock_, shared_.get());
     ASSERT_TRUE(active.ok()) << active.status();
+    limiter_.reset();
+    if (leases_ == nullptr) {
+      leases_ = std::make_unique<Leases>(*shared_, clock_, LeaseOptions{.keys = 64, .wake = {}});
+    }
     limiter_ = std::make_unique<Limiter>(Limiter::Parts{.store = *store_,
                                                         .hash_key = store_->hash_key(),
                                                         .clock = clock_,
                                                         .observer = observer_,
                                                         .remote = shared_.get(),
-                                                        .denials = denials_.get()},
+                                                        .denials = denials_.get(),
+                                                        .leases = leases_.get()},
                                          *active);
   }
 
@@ -83,6 +90,7 @@ class RemoteChecksTest : public LimiterFixture {
   std::unique_ptr<MemoryStore> counters_;  // what all nodes see
   std::unique_ptr<SharedStore> shared_;
   std::unique_ptr<DenialMemory> denials_;  // null: none
+  std::unique_ptr<Leases> leases_;         // used by rules that lease
   std::string key_;
   std::vector<Field> headers_;
   int answered_ = 0;

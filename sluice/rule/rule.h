@@ -78,6 +78,12 @@ enum class OnStoreFailure : std::uint8_t {
 [[nodiscard]] std::string_view ToString(RuleScope scope);
 [[nodiscard]] std::string_view ToString(OnStoreFailure failure);
 
+// Units that a node takes from the shared store in bulk, where a key is hot.
+struct RuleLease {
+  std::uint64_t most = 0;  // of one lease; 0: as many as are wanted
+  Duration length{0};      // of one lease; 0: by the limit
+};
+
 struct RuleLimit {
   std::string plan;  // empty: the rule's own numbers
   Limit limit;
@@ -101,10 +107,11 @@ struct Rule {
   RuleMode mode = RuleMode::kEnforce;
   RuleScope scope = RuleScope::kShared;
   OnStoreFailure on_store_failure = OnStoreFailure::kLocal;
-  bool hide = false;              // clients are not told of it
-  std::string message;            // for the denied client; empty: a default
-  Duration retry_jitter{0};       // at most so much is added to the wait that it is told
-  std::vector<RuleLimit> limits;  // [0] is the rule's own; empty exactly when `deny`
+  std::optional<RuleLease> lease;  // nothing: each request asks the shared store
+  bool hide = false;               // clients are not told of it
+  std::string message;             // for the denied client; empty: a default
+  Duration retry_jitter{0};        // at most so much is added to the wait that it is told
+  std::vector<RuleLimit> limits;   // [0] is the rule's own; empty exactly when `deny`
 
   // A caller sees its own traffic alone: some part of the key names the caller. Rules keyed
   // `global` or by route, method, host or region count others' traffic too and stay out of the

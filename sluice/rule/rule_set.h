@@ -49,6 +49,7 @@ enum class MatchOutcome : std::uint8_t {
 enum class AnsweredBy : std::uint8_t {
   kStore,
   kNobody,  // not asked: another rule had denied the request before
+  kLease,   // what this node had leased of the shared store (store/lease/leases.h)
   kMemory,  // this node remembers that the shared store has denied it (limiter/denial_memory.h)
   // The shared store did not answer, so what the rule says then (OnStoreFailure) did.
   kOpen,

@@ -30,6 +30,7 @@ std::string_view Name(AnsweredBy failure_mode) {
       return "local";
     case AnsweredBy::kStore:
     case AnsweredBy::kNobody:
+    case AnsweredBy::kLease:
     case AnsweredBy::kMemory:
       break;
   }
@@ -134,6 +135,7 @@ std::uint64_t ThreadMetrics::Count(std::string_view rule, AnsweredBy answered_by
   const auto found = by_name_.find(rule);
   if (found == by_name_.end()) return 0;
   if (answered_by == AnsweredBy::kMemory) return found->second->remembered.value();
+  if (answered_by == AnsweredBy::kLease) return found->second->leased.value();
   return index == kFailureModes ? 0 : found->second->failure_modes[index].value();
 }
 
@@ -181,6 +183,11 @@ void Metrics::Write(std::string& out) const {
   for (const std::string& rule : shown_) {
     writer.Sample({{"rule", rule}}, CountLocked(rule, AnsweredBy::kMemory));
   }
+  writer.Family("sluice_leased_decisions_total", "counter",
+                "Decisions of each rule from what this node had leased of the shared store.");
+  for (const std::string& rule : shown_) {
+    writer.Sample({{"rule", rule}}, CountLocked(rule, AnsweredBy::kLease));
+  }
 }
 
 void ThreadMetrics::OnDecision(const LimitRequest&, const Outcome& outcome) noexcept {
@@ -192,6 +199,7 @@ void ThreadMetrics::OnDecision(const LimitRequest&, const Outcome& outcome) noex
     if (const std::size_t mode = IndexOf(result.answered_by); mode < kFailureModes) [[unlikely]] {
       counters.failure_modes[mode].Add();
     }
+    if (result.answered_by == AnsweredBy::kLease) counters.leased.Add();
     if (result.answered_by == AnsweredBy::kMemory) [[unlikely]]
       counters.remembered.Add();
   }

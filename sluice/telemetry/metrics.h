@@ -60,7 +60,8 @@ class Metrics {
   // The sum over all threads.
   [[nodiscard]] std::uint64_t Count(std::string_view rule, RuleVerdict verdict) const;
   [[nodiscard]] std::uint64_t Count(Answer answer) const;
-  // Decisions of the rule that no store took: by its failure mode, or from the memory of denials.
+  // Decisions of the rule that no store took: by its failure mode, from the memory of denials, or
+  // from a lease.
   [[nodiscard]] std::uint64_t Count(std::string_view rule, AnsweredBy answered_by) const;
 
  private:
@@ -89,6 +90,7 @@ class ThreadMetrics final : public Observer {
     std::array<OneWriterCounter, kRuleVerdicts> verdicts;
     std::array<OneWriterCounter, kFailureModes> failure_modes;
     OneWriterCounter remembered;
+    OneWriterCounter leased;
   };
 
   std::array<OneWriterCounter, kAnswers> answers_;  // by Answer
