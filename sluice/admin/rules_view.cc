@@ -59,6 +59,14 @@ std::string OnMissingKeyText(const Rule& rule) {
   return rule.on_missing_key == OnMissingKey::kSkip ? "skip" : "deny";
 }
 
+// What is not said is chosen by demand, or by the limit.
+json::object LeaseJson(const RuleLease& lease) {
+  json::object object;
+  if (lease.most > 0) object["max"] = lease.most;
+  if (lease.length > Duration{0}) object["for_ms"] = Milliseconds(lease.length);
+  return object;
+}
+
 json::object RuleJson(const Rule& rule) {
   json::object object;
   object["name"] = rule.name;
@@ -84,6 +92,7 @@ json::object RuleJson(const Rule& rule) {
   if (rule.scope == RuleScope::kShared) {
     object["on_store_failure"] = std::string(ToString(rule.on_store_failure));
   }
+  if (rule.lease) object["lease"] = LeaseJson(*rule.lease);
   return object;
 }
 

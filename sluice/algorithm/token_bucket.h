@@ -116,9 +116,9 @@ struct Undone {
 //   now                 end = now + length      max(tat, end) + increment(cost)     now + capacity
 //    |-------- may be spent ----|--------- paid back -----------|-------- free --------|
 //
-//   allowed     <=> max(tat, end) + increment(cost) <= now + capacity      room is looked for at
-//   now next tat     =  max(tat, end) + increment(cost) retry_after  =  tat + increment(cost) - now
-//   - capacity
+//   allowed    <=> max(tat, end) + increment(cost) <= now + capacity    (room is looked for at now)
+//   next tat    =  max(tat, end) + increment(cost)
+//   retry_after =  tat + increment(cost) - now - capacity
 //
 // Price: of the units that are paid back within the lease, up to length / interval go unused. So a
 // lease that is as long as the capacity never passes (kNever), nor one of more than MostLeased().

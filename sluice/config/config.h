@@ -181,6 +181,7 @@ struct Bounds {
   std::uint64_t slots = 65'536;               // concurrency slots held at once
   std::uint64_t waiting_for_store = 8192;     // requests, for the shared one; all loops together
   std::uint64_t remembered_denials = 65'536;  // of the shared store; 0: none
+  std::uint64_t leased_keys = 4096;           // that are watched and leased; all loops together
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 

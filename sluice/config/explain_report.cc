@@ -99,10 +99,23 @@ std::string Shown(const std::string& text) {
 // What differs from a shared limit that each node counts by itself while the store is away.
 std::string SharingText(const RuleSet::Explanation& told) {
   if (told.rule->scope == RuleScope::kNode) return ", on each node";
-  if (told.rule->on_store_failure == OnStoreFailure::kOpen) return ", open without the store";
-  if (told.rule->on_store_failure == OnStoreFailure::kClosed) return ", closed without the store";
-  if (!told.limit->local) return "";
-  return fmt::format(", without the store {} on each node", LimitText(*told.limit->local));
+  const std::string leased = told.rule->lease ? ", leased" : "";
+  if (told.rule->on_store_failure == OnStoreFailure::kOpen)
+    return leased + ", open without the store";
+  if (told.rule->on_store_failure == OnStoreFailure::kClosed)
+    return leased + ", closed without the store";
+  if (!told.limit->local) return leased;
+  return fmt::format("{}, without the store {} on each node", leased,
+                     LimitText(*told.limit->local));
+}
+
+// "auto", "up to 100 for 50ms".
+std::string LeaseText(const RuleLease& lease) {
+  std::string text = lease.most > 0 ? fmt::format("up to {}", lease.most) : "";
+  if (lease.length > Duration{0}) {
+    text += fmt::format("{}for {}", text.empty() ? "" : " ", DurationText(lease.length));
+  }
+  return text.empty() ? "auto" : text;
 }
 
 void TellSharing(const RuleSet::Explanation& told, json::object& one) {
@@ -111,6 +124,7 @@ void TellSharing(const RuleSet::Explanation& told, json::object& one) {
   if (rule.on_store_failure != OnStoreFailure::kLocal) {
     one["on_store_failure"] = AsJson(ToString(rule.on_store_failure));
   }
+  if (rule.lease) one["lease"] = LeaseText(*rule.lease);
   if (told.limit->local) one["local"] = LimitText(*told.limit->local);
 }
 

@@ -280,7 +280,7 @@ rules:
   - nam: x
     key: [ip, ip]
     limit: 5/min
-    lease: auto
+    lease: often
 )"),
             "2:12 `api_key` must have exactly one of header, cookie and query\n"
             "2:14 unknown field `heder`; did you mean `header`?\n"
@@ -291,7 +291,7 @@ rules:
             "8:5 a rule needs `name`\n"
             "8:5 unknown field `nam`; did you mean `name`?\n"
             "9:15 `key` has `ip` twice\n"
-            "11:5 `lease` is known, but not in this version = leave it out\n");
+            "11:12 `lease` must be one of off, auto; got `often`\n");
 }
 
 TEST(LoadTest, TwoRulesOfOneNameAreRefusedWithBothPlaces) {

@@ -167,6 +167,8 @@ rules:
   - { name: open, key: global, limit: 6/s, on_store_failure: open }
   - { name: shut, key: global, limit: 6/s, on_store_failure: closed }
   - { name: part, key: global, limit: 6/s, on_store_failure: { local: 1/3 } }
+  - { name: bulk, key: global, limit: 60/s, lease: auto }
+  - { name: some, key: global, limit: 60/s, lease: { max: 9, for: 50ms }, on_store_failure: open }
 )");
   EXPECT_EQ(Explain(path, {.request = "/"}).text,
             "GET / from 127.0.0.1\n"
@@ -177,7 +179,10 @@ rules:
             "  shut  counts it under global with cost 1: token-bucket 6/s, burst 6, closed without "
             "the store\n"
             "  part  counts it under global with cost 1: token-bucket 6/s, burst 6, without the "
-            "store token-bucket 2/s, burst 2 on each node\n");
+            "store token-bucket 2/s, burst 2 on each node\n"
+            "  bulk  counts it under global with cost 1: token-bucket 60/s, burst 60, leased\n"
+            "  some  counts it under global with cost 1: token-bucket 60/s, burst 60, leased, open "
+            "without the store\n");
   const auto report =
       boost::json::parse(Explain(path, {.request = "/", .json = true}).text).at("rules").as_array();
   EXPECT_FALSE(report[0].as_object().contains("scope"));
@@ -187,6 +192,9 @@ rules:
   EXPECT_EQ(report[2].at("on_store_failure"), "open");
   EXPECT_EQ(report[3].at("on_store_failure"), "closed");
   EXPECT_EQ(report[4].at("local"), "token-bucket 2/s, burst 2");
+  EXPECT_FALSE(report[4].as_object().contains("lease"));
+  EXPECT_EQ(report[5].at("lease"), "auto");
+  EXPECT_EQ(report[6].at("lease"), "up to 9 for 50ms");
 }
 
 TEST_F(ReportsTest, ExplainRefusesWhatItCanNotRead) {

@@ -29,7 +29,8 @@ constexpr Duration kLongestBlock = 24h * 365;
 constexpr std::string_view kCountingFields[] = {
     "key",    "on_missing_key", "algorithm",    "limit",     "burst",     "align",
     "offset", "sub_windows",    "queue",        "slot_ttl",  "time_zone", "charge_denied",
-    "cost",   "plans",          "retry_jitter", "block_for", "scope",     "on_store_failure"};
+    "cost",   "plans",          "retry_jitter", "block_for", "scope",     "on_store_failure",
+    "lease"};
 
 std::string ReadName(Fields& fields) {
   const auto value = fields.Require("name");
@@ -208,6 +209,7 @@ void ReadCounting(Fields& fields, const RuleContext& context, Rule& rule) {
     ReadPlans(*plans, options, shares, context, rule.limits);
   }
   if (cost) CheckCost(*cost, rule.cost, rule.limits);
+  ReadLease(fields, rule);
 }
 
 Rule ReadRule(Fields& fields, const RuleContext& context) {
@@ -236,7 +238,6 @@ Rule ReadRule(Fields& fields, const RuleContext& context) {
   } else {
     ReadCounting(fields, context, rule);
   }
-  fields.Later({"lease"});
   fields.Finish();
   return rule;
 }
@@ -250,9 +251,11 @@ std::vector<Rule> ReadRules(const Value& value, const RuleContext& context) {
     return rules;
   }
   std::map<std::string, Location> names;
+  const Node* leased = nullptr;  // the first
   for (const Node& node : value.node().items) {
     Fields fields(node, "a rule", value.diagnostics());
     Rule rule = ReadRule(fields, context);
+    if (rule.lease && leased == nullptr) leased = node.Find("lease");
     if (rule.name.empty()) continue;
     const Node* name = node.Find("name");
     const auto [first, added] = names.try_emplace(rule.name, name->location);
@@ -264,7 +267,14 @@ std::vector<Rule> ReadRules(const Value& value, const RuleContext& context) {
     }
     rules.push_back(std::move(rule));
   }
-  if (!context.store.has_redis) WarnOfFailuresWithoutStore(value);
+  if (!context.store.has_redis) {
+    WarnOfFailuresWithoutStore(value);
+    if (leased != nullptr) {
+      value.diagnostics().Warning(
+          leased->location, "`lease` has no effect without `store.redis`: all is counted in memory",
+          "");
+    }
+  }
   return rules;
 }
 

@@ -130,6 +130,9 @@ const std::map<std::string, Place>& Places() {
       {"/$defs/rule/properties/on_store_failure/oneOf/1",
        {"store: { redis: { url: redis://h } }\nrules: [{ on_store_failure: { zzzzzz: 1 } }]\n",
         "`on_store_failure` has "}},
+      {"/$defs/rule/properties/lease/oneOf/1",
+       {"store: { redis: { url: redis://h } }\nrules: [{ lease: { zzzzzz: 1 } }]\n",
+        "`lease` has "}},
       {"/$defs/rule/properties/cost/oneOf/1",
        {"rules: [{ cost: { zzzzzz: 1 } }]\n", "`cost` has "}},
   };
@@ -178,6 +181,7 @@ TEST(SchemaTest, HasExactlyTheWordsThatTheParserTakes) {
       {"/$defs/rule/properties/scope", "rules: [{ scope: zzzzzz }]\n"},
       {"/$defs/rule/properties/on_store_failure/oneOf/0",
        "rules: [{ on_store_failure: zzzzzz }]\n"},
+      {"/$defs/rule/properties/lease/oneOf/0", "rules: [{ lease: zzzzzz }]\n"},
       {"/$defs/rule/properties/algorithm", "rules: [{ algorithm: zzzzzz }]\n"},
       {"/$defs/rule/properties/align", "rules: [{ algorithm: fixed-window, align: zzzzzz }]\n"},
   };
@@ -369,6 +373,13 @@ TEST(SchemaTest, WhatItRefusesOfSharesTheParserRefuses) {
       {"rules: [{ name: a, key: ip, limit: 5/s, on_store_failure: { local: 1 } }]\n", true},
       {"rules: [{ name: a, key: ip, limit: 5/s, on_store_failure: { local: 0.5 } }]\n", false},
       {"rules: [{ name: a, key: ip, limit: 5/s, on_store_failure: {} }]\n", false},
+      {"rules: [{ name: a, key: ip, limit: 5000/s, lease: auto }]\n", true},
+      {"rules: [{ name: a, key: ip, limit: 5000/s, lease: off }]\n", true},
+      {"rules: [{ name: a, key: ip, limit: 5000/s, lease: { max: 8, for: 20ms } }]\n", true},
+      {"rules: [{ name: a, key: ip, limit: 5000/s, lease: { max: 7 } }]\n", false},
+      {"rules: [{ name: a, key: ip, limit: 5000/s, lease: { for: soon } }]\n", false},
+      {"rules: [{ name: a, key: ip, limit: 5000/s, lease: {} }]\n", false},
+      {"rules: [{ name: a, key: ip, limit: 5000/s, lease: yes }]\n", false},
       {"node: { count: 3 }\n", true},
       {"node: { count: many }\n", false},
   };

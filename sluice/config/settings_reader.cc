@@ -86,6 +86,7 @@ void ReadBounds(const Value& value, Bounds& bounds) {
   ReadBound(fields, "slots", 0, std::int64_t{1} << 26, bounds.slots);
   ReadBound(fields, "waiting_for_store", 1, std::int64_t{1} << 20, bounds.waiting_for_store);
   ReadBound(fields, "remembered_denials", 0, std::int64_t{1} << 26, bounds.remembered_denials);
+  ReadBound(fields, "leased_keys", 0, std::int64_t{1} << 20, bounds.leased_keys);
   fields.Finish();
 }
 

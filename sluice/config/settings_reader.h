@@ -13,7 +13,7 @@ namespace sluice::config {
 inline constexpr std::string_view kBoundNames[] = {
     "connections",  "connections_per_client", "upstream_connections", "idle_upstream_connections",
     "header_bytes", "header_fields",          "body_bytes",           "outside_bytes",
-    "slots",        "waiting_for_store",      "remembered_denials"};
+    "slots",        "waiting_for_store",      "remembered_denials",   "leased_keys"};
 
 // Takes `gateway` (gateway_reader.h), `admin`, `store`, `limits`, `log`, `headers`, `body`,
 // `threads`. Paths are relative to `base_dir`.

@@ -36,9 +36,11 @@ TEST(SettingsTest, ReadsHealthChecks) {
 
 TEST(SettingsTest, ReadsTheBoundsOfTheSharedStore) {
   const Config config =
-      LoadText("t.yaml", "limits: { waiting_for_store: 10, remembered_denials: 0 }\n", ".", 1)
+      LoadText("t.yaml",
+               "limits: { waiting_for_store: 10, remembered_denials: 0, leased_keys: 8 }\n", ".", 1)
           .config.value();
-  EXPECT_EQ(config.bounds, (Bounds{.waiting_for_store = 10, .remembered_denials = 0}));
+  EXPECT_EQ(config.bounds,
+            (Bounds{.waiting_for_store = 10, .remembered_denials = 0, .leased_keys = 8}));
   EXPECT_FALSE(LoadText("t.yaml", "limits: { waiting_for_store: 0 }\n", ".", 1).config);
 }
 

@@ -9,6 +9,8 @@
 namespace sluice::config {
 namespace {
 
+using namespace std::chrono_literals;
+
 const std::string kRedis = "store: { redis: { url: redis://h } }\n";
 
 std::string File(const std::string& fields, const std::string& head = "") {
@@ -141,8 +143,69 @@ TEST(SharingTest, RefusesWhereItMeansNothing) {
             "of the two out\n");
   EXPECT_EQ(Complaints("rules: [{ name: r, deny: true, scope: node }]"),
             "1:32 `scope` means nothing with `deny: true` = leave one of the two out\n");
+}
+
+TEST(SharingTest, LeasesAreOffUnlessToldOtherwise) {
+  const auto lease = [](const std::string& fields) {
+    return RuleOf("limit: 5000/s" + fields).lease;
+  };
+  EXPECT_FALSE(lease(""));
+  EXPECT_FALSE(lease(", lease: off"));
+  EXPECT_EQ(lease(", lease: auto")->most, 0u);
+  EXPECT_EQ(lease(", lease: auto")->length, 0ns);
+  EXPECT_EQ(lease(", lease: { max: 100 }")->most, 100u);
+  EXPECT_EQ(lease(", lease: { max: 100, for: 20ms }")->length, 20ms);
+}
+
+TEST(SharingTest, ALeaseIsRefusedWhereItMeansNothing) {
+  const std::string some = "limit: 5000/s, lease: auto, ";
+  EXPECT_EQ(Told(some + "scope: node"),
+            "`lease` means nothing with `scope: node`, which needs no store = leave one of the two "
+            "out\n");
+  EXPECT_EQ(Told(some + "mode: shadow"),
+            "`lease` is not for shadow rules, which deny nobody = leave one of the two out\n");
+  EXPECT_EQ(Told(some + "charge_denied: true"),
+            "`lease` means nothing with `charge_denied`: all that is denied is charged = leave one "
+            "of the two out\n");
+  EXPECT_EQ(
+      Told(some + "block_for: 1s"),
+      "`lease` means nothing with `block_for`, which the store looks at = leave one of the two "
+      "out\n");
+  const std::string hint = " = what is taken in bulk there would not keep the limit\n";
+  EXPECT_EQ(Told("limit: 5, algorithm: concurrency, slot_ttl: 9s, lease: auto"),
+            "`lease` is not for concurrency 5 in flight, for 9s each" + hint);
+  EXPECT_EQ(Told("limit: 500/s, algorithm: sliding-window-counter, lease: auto"),
+            "`lease` is not for sliding-window-counter 500/s" + hint);
+  EXPECT_EQ(Complaints("rules: [{ name: r, deny: true, lease: auto }]"),
+            "1:32 `lease` means nothing with `deny: true` = leave one of the two out\n");
+}
+
+TEST(SharingTest, ALeaseHasASizeThatTheLimitCanGive) {
+  const auto of_plans = [](const std::string& fields) {
+    return Told(fields, kRedis + "plans: { file: /dev/null, key: ip }\n");
+  };
+  EXPECT_EQ(
+      Told("limit: 5000/s, lease: { for: 600ms }"),
+      "`for` must be at most 500ms, half of the time in which token-bucket 5000/s, burst 5000 "
+      "comes back, got 600ms = or write `lease: auto`\n");
+  EXPECT_EQ(
+      of_plans("limit: 5000/s, plans: { free: { limit: 5/s, burst: 2 } }, lease: { for: 300ms }"),
+      "`for` must be at most 200ms, half of the time in which token-bucket 5/s, burst 2 comes "
+      "back, got 300ms = or write `lease: auto`\n");
+  EXPECT_EQ(Told("limit: 5000/s, lease: { max: 7 }"), "`max` must be at least 8, got 7\n");
+  EXPECT_EQ(Told("limit: 5000/s, lease: { for: 1us }"), "`for` must be at least 1ms, got 1us\n");
+  EXPECT_EQ(Told("limit: 5000/s, lease: {}"),
+            "`lease` must say how much, or for how long = write `max`, `for` or both, or `auto`\n");
   EXPECT_EQ(Told("limit: 5/s, lease: auto"),
-            "`lease` is known, but not in this version = leave it out\n");
+            "warning `lease` has no effect: of token-bucket 5/s, burst 5 less than 8 units can be "
+            "taken at a time\n");
+  EXPECT_EQ(of_plans("limit: 5/s, lease: auto, plans: { pro: { limit: 5000/s } }"), "");
+}
+
+TEST(SharingTest, ALeaseWithoutAStoreHasNoEffect) {
+  EXPECT_EQ(Told("limit: 5000/s, lease: auto", ""),
+            "warning `lease` has no effect without `store.redis`: all is counted in memory\n");
+  EXPECT_EQ(Told("limit: 5000/s, lease: off", ""), "");
 }
 
 TEST(SharingTest, WarnsOfWhatHasNoEffect) {

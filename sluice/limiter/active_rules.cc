@@ -81,9 +81,11 @@ absl::Status ActiveRules::MakeLeases() {
                                "block"));
     }
     for (std::size_t i = 0; i < rule.limits.size(); ++i) {
-      leases_.push_back(leases(rule) ? MakeLeaseTerms(remote_[leases_.size()], rule.lease->most,
-                                                      rule.lease->length)
-                                     : std::nullopt);
+      const std::shared_ptr<const RemoteLimit>& limit = remote_[leases_.size()];
+      const auto size = leases(rule)
+                            ? LeaseSizeOf(limit->limit(), rule.lease->most, rule.lease->length)
+                            : std::nullopt;
+      leases_.push_back(size ? std::optional(LeaseTerms{limit, *size}) : std::nullopt);
     }
   }
   return absl::OkStatus();

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "sluice/base/clock.h"
 #include "sluice/rule/rule_set.h"
-#include "sluice/store/lease/lease_terms.h"
+#include "sluice/store/lease/leases.h"
 #include "sluice/store/remote_store.h"
 #include "sluice/store/store.h"
 

@@ -122,12 +122,29 @@ absl::StatusOr<std::unique_ptr<RedisStores>> RedisStores::Open(net::EventLoops& 
     }
     stores->stores_[i] = std::make_unique<redis::RedisStore>(loops[i], clock, std::move(options));
   }
+  const std::uint64_t leased_keys = (config.bounds.leased_keys + loops.size() - 1) / loops.size();
+  for (std::size_t i = 0; i < loops.size() && leased_keys > 0; ++i) {
+    stores->loops_leases_.push_back(
+        std::make_unique<LoopLeases>(loops[i], clock, *stores->stores_[i], leased_keys));
+  }
   stores->channel_ =
       std::make_unique<NodeChannel>(loops[0], clock, stores->denials(),
                                     redis::ChannelOptions{.connection = *std::move(connection),
                                                           .prefix = settings.prefix,
                                                           .node = config.node_name});
   return stores;
+}
+
+RedisStores::LoopLeases::LoopLeases(net::EventLoop& loop, const Clock& its_clock,
+                                    RemoteStore& store, std::size_t keys)
+    : clock(its_clock),
+      timer(loop.timers()),
+      leases(store, its_clock, {.keys = keys, .wake = [this](Time at) { WakeAt(at); }}) {}
+
+void RedisStores::LoopLeases::WakeAt(Time at) {
+  timer.Start(at - clock.Read().steady, [this](bool come) {
+    if (come) leases.OnTime(clock.Read().steady);
+  });
 }
 
 void RedisStores::Note(std::size_t loop, const redis::RedisHealth& health) {
@@ -188,11 +205,15 @@ std::uint64_t RedisStores::UndosWaiting() const {
 void RedisStores::Close(Duration patience) {
   if (stores_.empty()) return;
   const auto end = std::chrono::steady_clock::now() + patience;
+  loops_.OnEach([this](net::EventLoop& loop) {
+    if (Leases* const held = leases(loop)) held->Close();
+  });
   while (UndosWaiting() > 0 && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
   loops_.OnEach([this](net::EventLoop& loop) {
     stores_[loop.index()].reset();
+    if (!loops_leases_.empty()) loops_leases_[loop.index()].reset();
     if (loop.index() == 0) channel_.reset();
   });
   stores_.clear();
@@ -291,6 +312,7 @@ void RedisStores::WriteMetrics(std::string& out) const {
     writer.Sample({{"kind", NameOf(static_cast<redis::ServerError>(kind))}}, total);
   }
   WriteWaits(out);
+  WriteLeases(out);
   channel_->WriteMetrics(out);
 }
 
@@ -307,6 +329,30 @@ void RedisStores::WriteWaits(std::string& out) const {
       "sluice_redis_wait_seconds",
       "How long requests waited for the shared store, or until their failure modes decided.",
       RedisHistogram::kBounds, counts, sum);
+}
+
+void RedisStores::WriteLeases(std::string& out) const {
+  const auto sum = [this](OneWriterCounter LeaseCounters::*counter) {
+    std::uint64_t total = 0;
+    for (const auto& of_loop : loops_leases_) {
+      total += (of_loop->leases.counters().*counter).value();
+    }
+    return total;
+  };
+  PrometheusWriter writer(out);
+  writer.Family("sluice_leases_total", "counter", "Leases that were asked for, by the answer.");
+  writer.Sample({{"answer", "granted"}}, sum(&LeaseCounters::granted));
+  writer.Sample({{"answer", "denied"}}, sum(&LeaseCounters::denied));
+  writer.Sample({{"answer", "none"}}, sum(&LeaseCounters::unanswered));
+  writer.Family("sluice_lease_units_total", "counter",
+                "Units of leases: granted, taken by requests, put back by those that did not pass, "
+                "returned to the store.");
+  writer.Sample({{"what", "granted"}}, sum(&LeaseCounters::units));
+  writer.Sample({{"what", "taken"}}, sum(&LeaseCounters::taken));
+  writer.Sample({{"what", "put_back"}}, sum(&LeaseCounters::put_back));
+  writer.Sample({{"what", "returned"}}, sum(&LeaseCounters::returned));
+  writer.Single("sluice_leased_keys", "gauge", "Keys of which units are held.",
+                sum(&LeaseCounters::keys));
 }
 
 }  // namespace sluice

@@ -24,7 +24,9 @@
 #include "sluice/config/config.h"
 #include "sluice/limiter/denial_memory.h"
 #include "sluice/net/event_loops.h"
+#include "sluice/net/timer.h"
 #include "sluice/server/node_channel.h"
+#include "sluice/store/lease/leases.h"
 #include "sluice/store/redis/redis_store.h"
 
 namespace sluice {
@@ -42,6 +44,10 @@ class RedisStores {
 
   [[nodiscard]] RemoteStore& of(const net::EventLoop& loop) { return *stores_[loop.index()]; }
   [[nodiscard]] Duration deadline() const { return settings_.deadline; }
+  // Null: nothing is to be leased.
+  [[nodiscard]] Leases* leases(const net::EventLoop& loop) {
+    return loops_leases_.empty() ? nullptr : &loops_leases_[loop.index()]->leases;
+  }
   // Null: none is to be remembered.
   [[nodiscard]] DenialMemory* denials() { return denials_ ? &*denials_ : nullptr; }
 
@@ -73,6 +79,17 @@ class RedisStores {
   void Tell(const redis::ServerReport& report);  // on the first loop
   [[nodiscard]] std::uint64_t UndosWaiting() const;
   void WriteWaits(std::string& out) const;
+  void WriteLeases(std::string& out) const;
+
+  // What a loop holds of leases, and the timer that gives back what is over.
+  struct LoopLeases {
+    LoopLeases(net::EventLoop& loop, const Clock& its_clock, RemoteStore& store, std::size_t keys);
+    void WakeAt(Time at);
+
+    const Clock& clock;
+    net::Timer timer;
+    Leases leases;
+  };
 
   net::EventLoops& loops_;
   const config::RedisSettings settings_;
@@ -80,6 +97,7 @@ class RedisStores {
   std::optional<DenialMemory> denials_;
   redis::ServerReport told_of_server_;                      // to the log
   std::vector<std::unique_ptr<redis::RedisStore>> stores_;  // by loop
+  std::vector<std::unique_ptr<LoopLeases>> loops_leases_;   // by loop; empty: nothing is leased
   std::unique_ptr<NodeChannel> channel_;                    // on the first loop
 
   mutable std::mutex mutex_;  // guards what follows

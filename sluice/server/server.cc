@@ -214,6 +214,7 @@ Limiter::Parts Server::Parts::LimiterParts(const net::EventLoop& loop, ThreadMet
   parts.remote = &redis_->of(loop);
   parts.remote_deadline = redis_->deadline();
   parts.denials = redis_->denials();
+  parts.leases = redis_->leases(loop);
   return parts;
 }
 
@@ -413,6 +414,7 @@ void Server::Parts::WarnOfChangesForTheNextStart(const config::Config& next) con
        next.bounds.waiting_for_store != config_.bounds.waiting_for_store},
       {"limits.remembered_denials",
        next.bounds.remembered_denials != config_.bounds.remembered_denials},
+      {"limits.leased_keys", next.bounds.leased_keys != config_.bounds.leased_keys},
       {"threads", next.threads != config_.threads},
       {"node.name", next.node_name != config_.node_name}};
   for (const auto& [name, changed] : settings) {

@@ -23,7 +23,7 @@ constexpr Duration kShortestDeadline = milliseconds{10};
 
 // What nobody wanted for as long goes back before its end.
 Duration IdleAfter(const LeaseTerms& terms) {
-  return std::max<Duration>(terms.length / 4, milliseconds{5});
+  return std::max<Duration>(terms.size.length / 4, milliseconds{5});
 }
 
 // part / whole * units, for a part of at most several wholes.
@@ -79,8 +79,8 @@ Leases::Entry* Leases::FindOrPlace(const Name& name, Time now) {
 
 void Leases::CountDemand(Entry& entry, const LeaseTerms& terms, std::uint64_t cost, Time now) {
   const Duration passed = now - entry.begun;
-  if (passed >= terms.length) {
-    entry.units_before = passed < 2 * terms.length ? entry.units : 0;
+  if (passed >= terms.size.length) {
+    entry.units_before = passed < 2 * terms.size.length ? entry.units : 0;
     entry.units = entry.requests = 0;
     entry.begun = now;
   }
@@ -131,10 +131,10 @@ void Leases::Spend(Entry& entry, Held& held, std::uint64_t cost) {
   }
 }
 
-// How many units will be wanted within the next terms.length, by what was wanted lately.
+// How many units will be wanted within the next terms.size.length, by what was wanted lately.
 std::uint64_t Leases::Wanted(const Entry& entry, const LeaseTerms& terms, Time now) {
   const Duration passed = now - entry.begun;
-  if (passed >= terms.length / 4) return Share(entry.units, terms.length, passed);
+  if (passed >= terms.size.length / 4) return Share(entry.units, terms.size.length, passed);
   // Too short to tell much: a key that was not wanted before gets twice what it took so far.
   return std::max(entry.units_before, 2 * entry.units);
 }
@@ -146,11 +146,11 @@ void Leases::AskWhereWorthIt(Entry& entry, std::string_view key, const LeaseTerm
   std::uint64_t spendable = 0;
   if (entry.holds()) {
     const Duration lasts = entry.held[0].until - now;
-    spendable = std::min(entry.held[0].left, Share(wanted, lasts, terms.length));
+    spendable = std::min(entry.held[0].left, Share(wanted, lasts, terms.size.length));
     if (spendable >= wanted / 2) return;
   }
-  std::uint64_t most = terms.most;
-  if (entry.remained_at != Time::min() && now - entry.remained_at < terms.length) {
+  std::uint64_t most = terms.size.most;
+  if (entry.remained_at != Time::min() && now - entry.remained_at < terms.size.length) {
     most = std::min(most, entry.remained / 4);
   } else {
     most = std::min(most, std::max(CapacityOf(terms.limit->limit()) / 4, kLeastLeased));
@@ -169,11 +169,11 @@ void Leases::Ask(Entry& entry, std::string_view key, const LeaseTerms& terms, st
   entry.claim = {.key = entry.key,
                  .limit = terms.limit.get(),
                  .cost = units,
-                 .lease = terms.length,
+                 .lease = terms.size.length,
                  .decision = {},
                  .receipt = {}};
   entry.group = {.claims = std::span(&entry.claim, 1)};
-  const Duration patience = std::max(terms.length, kShortestDeadline);
+  const Duration patience = std::max(terms.size.length, kShortestDeadline);
   // Two pointers: as much as a callback holds without allocating.
   const absl::Status sent =
       store_.Apply(entry.group, SteadyNow() + patience,
@@ -192,7 +192,7 @@ void Leases::OnAnswer(Entry& entry, const absl::Status& status) {
   const bool stale = std::exchange(entry.stale, false);
   if (!status.ok()) {
     counters_.unanswered.Add();
-    entry.rests_until = now + std::max(entry.terms.length, kShortestDeadline);
+    entry.rests_until = now + std::max(entry.terms.size.length, kShortestDeadline);
     return;
   }
   const Decision& told = entry.claim.decision;
@@ -200,7 +200,7 @@ void Leases::OnAnswer(Entry& entry, const absl::Status& status) {
   entry.remained_at = now;
   if (entry.claim.receipt.units == 0) {
     counters_.denied.Add();
-    const Duration rest = std::min(told.retry_after, entry.terms.length);
+    const Duration rest = std::min(told.retry_after, entry.terms.size.length);
     entry.rests_until = now + std::max(rest, kShortestRest);
     return;
   }
@@ -237,7 +237,7 @@ void Leases::Return(Entry& entry, const Held& held) {
   RemoteClaim claim{.key = entry.key,
                     .limit = entry.terms.limit.get(),
                     .cost = held.receipt.units,
-                    .lease = entry.terms.length,
+                    .lease = entry.terms.size.length,
                     .decision = {},
                     .receipt = held.receipt};
   counters_.returned.Add(held.left);
@@ -259,7 +259,7 @@ void Leases::PutBack(const Name& name, std::string_view key, const LeaseTerms& t
   store_.Undo({.key = key,
                .limit = terms.limit.get(),
                .cost = receipt.units,
-               .lease = terms.length,
+               .lease = terms.size.length,
                .decision = {},
                .receipt = receipt},
               receipt.units);

@@ -15,12 +15,12 @@
 // Clocks: nothing has to be known of the server's but its pace: where this node's clock is slower
 // by up to a thousandth, the bound holds.
 //
-// Price: what is held here cannot be spent elsewhere. At most LeaseTerms::most units of a key are
+// Price: what is held here cannot be spent elsewhere. At most LeaseSize::most units of a key are
 // held by a loop at a time, at most a quarter of what the store said remains, and none for longer
-// than LeaseTerms::length. Of a token bucket that was full up to length * rate units go unused,
+// than LeaseSize::length. Of a token bucket that was full up to length * rate units go unused,
 // once, since a lease is charged as of its end; where this node dies, all that it held.
 //
-// How much: for each key the demand within the last LeaseTerms::length is counted; a lease has what
+// How much: for each key the demand within the last LeaseSize::length is counted; a lease has what
 // that will want until its end, and an eighth more. Where that is less than what kLeastLeased
 // requests take, none is asked for. The next one is asked for when what is held will last for less
 // than half a length, so that requests seldom find nothing.
@@ -44,14 +44,19 @@
 
 #include "absl/status/status.h"
 #include "sluice/algorithm/decision.h"
+#include "sluice/algorithm/lease_size.h"
 #include "sluice/base/clock.h"
 #include "sluice/base/hash.h"
 #include "sluice/base/time.h"
 #include "sluice/store/lease/lease_counters.h"
-#include "sluice/store/lease/lease_terms.h"
 #include "sluice/store/remote_store.h"
 
 namespace sluice {
+
+struct LeaseTerms {
+  std::shared_ptr<const RemoteLimit> limit;
+  LeaseSize size;  // of its limit
+};
 
 struct LeaseOptions {
   std::size_t keys = 1024;  // of which demand is known; rounded up to a power of two, at least 4

@@ -78,9 +78,9 @@ class Trace {
     auto prepared = nodes_[0]->store.Prepare(limit);
     EXPECT_TRUE(prepared.ok()) << prepared.status();
     limit_ = *std::move(prepared);
-    auto terms = MakeLeaseTerms(limit_, 0, length);
-    EXPECT_TRUE(terms.has_value());
-    terms_ = *std::move(terms);
+    const auto size = LeaseSizeOf(limit_->limit(), 0, length);
+    EXPECT_TRUE(size.has_value());
+    terms_ = {.limit = limit_, .size = *size};
   }
   ~Trace() {
     for (auto& node : nodes_) node->store.Fail(absl::CancelledError(""));

@@ -39,9 +39,9 @@ class LeasesTest : public ::testing::Test {
     auto prepared = shared_->Prepare(*limit);
     ASSERT_TRUE(prepared.ok()) << prepared.status();
     limit_ = *std::move(prepared);
-    auto terms = MakeLeaseTerms(limit_, most, length);
-    ASSERT_TRUE(terms.has_value());
-    terms_ = *std::move(terms);
+    const auto size = LeaseSizeOf(limit_->limit(), most, length);
+    ASSERT_TRUE(size.has_value());
+    terms_ = {.limit = limit_, .size = *size};
   }
 
   [[nodiscard]] Leases::Name Name(std::string_view key) const {
@@ -325,29 +325,6 @@ TEST_F(LeasesTest, TheDecisionTellsWhatRemains) {
   Advance(10ms);
   ASSERT_TRUE(Ask());
   EXPECT_EQ(taken_->decision.reset_after, reset - 10ms);
-}
-
-TEST(LeaseTermsTest, FollowTheLimit) {
-  struct Fixed final : RemoteLimit {
-    explicit Fixed(const Limit& made) : its(made) {}
-    [[nodiscard]] const Limit& limit() const override { return its; }
-    Limit its;
-  };
-  const auto terms = [](const Limit& limit, std::uint64_t most, Duration length) {
-    return MakeLeaseTerms(std::make_shared<const Fixed>(limit), most, length);
-  };
-  const auto bucket = [](std::int64_t count, std::uint64_t burst) {
-    return *token_bucket::MakeLimit({count, 1s}, burst);
-  };
-  EXPECT_EQ(terms(bucket(1'000, 1'000), 0, 0ns)->length, 20ms);
-  EXPECT_EQ(terms(bucket(1'000, 1'000), 0, 0ns)->most, 980u);
-  EXPECT_EQ(terms(bucket(1'000, 1'000), 50, 0ns)->most, 50u);
-  EXPECT_EQ(terms(bucket(1'000, 1'000), 0, 50ms)->length, 50ms);
-  EXPECT_EQ(terms(bucket(1'000, 1'000), 0, 5s)->length, 500ms) << "at most half of its window";
-  EXPECT_EQ(terms(bucket(1, 1'000), 0, 0ns)->length, 100ms);
-  EXPECT_FALSE(terms(bucket(1'000, 1), 0, 0ns)) << "there is nothing to be leased";
-  EXPECT_FALSE(terms(bucket(10'000'000, 100), 0, 0ns)) << "it would last 5 us";
-  EXPECT_FALSE(terms(*concurrency::MakeLimit(100, 1s), 0, 0ns));
 }
 
 }  // namespace
