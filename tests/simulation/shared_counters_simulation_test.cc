@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "sluice/limiter/limiter.h"
 #include "sluice/store/memory/memory_store.h"
 #include "tests/simulation/network_store.h"
+#include "tests/simulation/promise.h"
 #include "tests/simulation/world.h"
 
 namespace sluice::simulation {
@@ -32,34 +32,6 @@ std::unique_ptr<MemoryStore> OpenStore(Now now) {
 
 // Three hours after the epochs, so that every clock may be minutes behind.
 constexpr Now kStart{Time{3h}, WallTime{3h}};
-
-// A limit, and what it lets pass from one instant of the server's clock to another.
-struct Promise {
-  Limit limit;
-  std::function<std::int64_t(Time begin, Time end)> most;
-};
-
-Promise Bucket(std::int64_t count, Duration period, std::uint64_t burst) {
-  return {*token_bucket::MakeLimit({count, period}, burst), [=](Time begin, Time end) {
-            return static_cast<std::int64_t>(burst) + (end - begin) * count / period;
-          }};
-}
-Promise Log(std::int64_t limit, Duration window) {
-  return {*sliding_window_log::MakeLimit(limit, window, /*weighted=*/false),
-          [=](Time begin, Time end) { return limit * ((end - begin) / window + 1); }};
-}
-Promise Strict(std::int64_t limit, Duration window) {
-  return {*sliding_window_strict::MakeLimit(limit, window),
-          [=](Time begin, Time end) { return limit * ((end - begin) / window + 1); }};
-}
-// Both clocks of the server show the same.
-Promise Window(std::int64_t limit, Duration window) {
-  return {*fixed_window::MakeLimit(limit, window, fixed_window::Align::kClock),
-          [=](Time begin, Time end) {
-            return limit *
-                   (end.time_since_epoch() / window - begin.time_since_epoch() / window + 1);
-          }};
-}
 
 struct Setting {
   Promise promise;
