@@ -11,6 +11,7 @@ way. What counts is the median over the rounds, and its ratio to one script call
     three      three rules a request
     denied     one rule, nearly all denied; without the memory of denials
     hot        one rule, one key for all
+    leased     the engine, one rule with leases, one key for all: two threads, on both cores
 
     bench/redis_bench.py [--rounds 7] [--seconds 2] [--only script,one] [--load PROGRAM]
 """
@@ -112,6 +113,16 @@ class Bench:
         told = json.loads(done.stdout)
         return told["per_second"] * self.options.seconds, told["per_second"]
 
+    def leased(self, loops, limit):
+        done = subprocess.run([self.options.leased_load, str(self.server.port), str(loops), str(self.options.seconds),
+                               str(limit), "1"], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"leased_load ended with {done.returncode}: {done.stdout}{done.stderr}")
+        told = json.loads(done.stdout)
+        if told["allowed"] < 0.999:
+            sys.exit(f"leased_load was denied: {done.stdout}")
+        return told["per_second"] * self.options.seconds, told["per_second"]
+
     def measure(self, name):
         self.server.cli("FLUSHALL")
         before = self.server.cpu_seconds()
@@ -142,6 +153,7 @@ SCENARIOS = {
     "three": ("sluice, three rules", lambda b: b.sluice(KEYS, 3, 1000)),
     "denied": ("sluice, denied", lambda b: b.sluice(100, 1, 1)),
     "hot": ("sluice, one key", lambda b: b.sluice(1, 1, 1_000_000)),
+    "leased": ("sluice, one key, leased by two threads", lambda b: b.leased(2, 100_000_000)),
 }
 
 
@@ -151,6 +163,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(SCENARIOS))
     parser.add_argument("--load", default="build/release/bench/redis_store_load")
+    parser.add_argument("--leased-load", default="build/release/bench/leased_load")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         server = Server(folder)
