@@ -13,6 +13,7 @@
 #include "sluice/limiter/denial_memory.h"
 #include "sluice/limiter/limiter.h"
 #include "sluice/store/memory/memory_store.h"
+#include "tests/simulation/counters.h"
 #include "tests/simulation/network_store.h"
 #include "tests/simulation/promise.h"
 #include "tests/simulation/world.h"
@@ -22,16 +23,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::Random;
-
-std::unique_ptr<MemoryStore> OpenStore(Now now) {
-  auto opened = MemoryStore::Open(
-      {.max_keys = 10'000, .hash_key = HashKey(HashKind::kSipHash13, {1, 2, 3})}, now);
-  EXPECT_TRUE(opened.ok()) << opened.status();
-  return *std::move(opened);
-}
-
-// Three hours after the epochs, so that every clock may be minutes behind.
-constexpr Now kStart{Time{3h}, WallTime{3h}};
 
 struct Setting {
   Promise promise;
