@@ -67,6 +67,13 @@ std::string RoleInWords(const ServerFacts& facts) {
   return absl::StrCat("primary with ", Known(facts.replicas), " replicas");
 }
 
+// Coarse, so that the same server is told of once (RedisStores::Tell).
+std::string ClockInWords(Duration ahead) {
+  const auto tens = std::chrono::abs(ahead) / 10ms;
+  if (tens == 0) return "clock as ours";
+  return absl::StrCat("clock ", 10 * tens, " ms ", ahead > 0ns ? "ahead of" : "behind", " ours");
+}
+
 void Warn(const ServerFacts& facts, std::vector<std::string>& warnings) {
   const std::optional<std::uint64_t> major = MajorOf(facts.version);
   if (facts.software == "redis" && major && *major < 5) {
@@ -135,7 +142,7 @@ ServerReport ReportOf(const ServerFacts& facts) {
                    Known(facts.eviction), "), appends ", YesNo(facts.appends), ", snapshots ",
                    YesNo(facts.snapshots), ", min-replicas-to-write ", Known(facts.min_replicas));
   if (facts.clock_ahead) {
-    absl::StrAppend(&report.facts, ", clock ", *facts.clock_ahead / 1ms, " ms ahead of ours");
+    absl::StrAppend(&report.facts, ", ", ClockInWords(*facts.clock_ahead));
   }
   Warn(facts, report.warnings);
   return report;

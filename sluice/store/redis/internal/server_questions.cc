@@ -71,7 +71,9 @@ void ServerQuestions::Send(const std::shared_ptr<Round>& round, std::string_view
        name = command.substr(0, command.find(' '))](const absl::StatusOr<net::RedisReply>& reply) {
         if (!reply.ok()) return;
         if (reply->is_error()) {
-          round->facts.refused.push_back(std::string(name) + ": " + std::string(reply->error()));
+          std::string refused = std::string(name) + ": " + std::string(reply->error());
+          std::vector<std::string>& told = round->facts.refused;
+          if (told.empty() || told.back() != refused) told.push_back(std::move(refused));
         } else {
           read(*reply, parts_, *round);
         }
