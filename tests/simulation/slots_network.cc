@@ -106,11 +106,9 @@ void SlotsNetwork::Undo(const RemoteClaim& claim, std::uint64_t units) {
 
 void SlotsNetwork::Send(const std::shared_ptr<Owed>& owed) {
   const Cluster::Node& node = cluster_.Of(owed->claim.key);
-  if (!Lost(node)) world_.After(Latency(), [this, owed] { Deliver(owed); });
-  if (random_.Chance(options_.read_late_per_cent)) {
-    world_.After(Duration{random_.Between(0, Duration{10s}.count())},
-                 [this, owed] { Deliver(owed); });
-  }
+  const bool late = random_.Chance(options_.read_late_per_cent);
+  const Duration way = late ? Duration{random_.Between(0, Duration{10s}.count())} : Latency();
+  if (!Lost(node)) world_.After(way, [this, owed] { Deliver(owed); });
   world_.After(kAgainAfter, [this, owed] {
     if (owed->done) return;
     if (!options_.repeats || world_.now() - owed->first_sent > kTryAgainFor) {
@@ -118,6 +116,7 @@ void SlotsNetwork::Send(const std::shared_ptr<Owed>& owed) {
       return;
     }
     ++repeated_;
+    owed->again = true;
     Send(owed);
   });
 }
@@ -132,7 +131,12 @@ void SlotsNetwork::Deliver(const std::shared_ptr<Owed>& owed) {
     node.server.store.SetNow(now);
     node.server.store.Undo(owed->claim, owed->units);
   }
-  if (!Lost(node)) world_.After(Latency(), [owed] { owed->done = true; });
+  if (Lost(node) || random_.Chance(options_.unanswered_per_cent)) return;
+  world_.After(Latency(), [this, owed, &node] {
+    owed->done = true;
+    if (owed->again || Lost(node)) return;
+    world_.After(Latency(), [owed, &node] { node.marks.erase(owed->mark); });
+  });
 }
 
 }  // namespace sluice::simulation

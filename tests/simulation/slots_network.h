@@ -4,6 +4,7 @@
 //   Apply ──(latency)──> decided by the slot's server ──(latency)──> done
 //     `── lost, or not back within the deadline ──> done(DeadlineExceeded), whatever was charged
 //   Undo  ──(latency)──> given back, once for each mark ──(latency)──> known to be done
+//     │                          `── answered the first time: the mark is deleted
 //     `── no answer ──> sent again, under the same mark, for a minute
 //
 // The undos are store/redis' (internal/give_back.h, the script's mode `u`) in a few lines.
@@ -25,9 +26,10 @@
 namespace sluice::simulation {
 
 struct SlotsNetworkOptions {
-  Network network;             // an outage is that of the first server alone
-  int read_late_per_cent = 0;  // of undos: the server reads them, too, up to 10 s after
-  bool repeats = true;         // an undo whose answer is lost
+  Network network;              // an outage is that of the first server alone
+  int read_late_per_cent = 0;   // of undos: read up to 10 s later, from a connection that was left
+  int unanswered_per_cent = 0;  // of undos that are done, whatever else is lost
+  bool repeats = true;          // an undo whose answer is lost
   bool marks = true;
 };
 
@@ -100,6 +102,7 @@ class SlotsNetwork final : public RemoteStore {
     std::uint64_t mark;
     Duration first_sent;
     bool done = false;
+    bool again = false;  // it was sent more than once
   };
 
   [[nodiscard]] Duration Latency();

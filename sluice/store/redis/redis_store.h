@@ -66,9 +66,9 @@ struct RedisStoreOptions {
   // What is to be given back while the store is gone; half of it for other than slots. Beyond it
   // what was charged stays so.
   std::size_t max_undos_waiting = 16'384;
-  // Whether an undo is marked on the server when it is done: one key more for each, for at most 80
-  // s or as long as the undo is worth something. Then one whose answer was lost is tried again, for
-  // a minute. Without a mark that could give back what others spent, so what was charged stays so.
+  // Whether an undo is marked on the server when it is done, by a key that is deleted when the
+  // answer has come, or is over after 80 s. Then one whose answer was lost is tried again, for a
+  // minute. Without a mark that could give back what others spent, so what was charged stays so.
   bool mark_undos = false;
 
   // In place of ScriptSource(), for tests that set its clock. Empty: none.

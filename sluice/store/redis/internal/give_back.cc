@@ -8,6 +8,7 @@
 
 #include "sluice/base/random.h"
 #include "sluice/base/steady_now.h"
+#include "sluice/net/redis_reply.h"
 #include "sluice/store/redis/internal/asked_group.h"
 #include "sluice/store/redis/internal/redirects.h"
 #include "sluice/store/redis/internal/redis_limit.h"
@@ -236,6 +237,7 @@ void GiveBack::OnUndone(Call& call, const absl::StatusOr<net::RedisReply>& reply
   if (FollowAll(call, *reply, /*renewing=*/false)) return Recycle(call);
   const absl::Status status = parts_.script.ReadUndo(*reply, call.undos, parts_.clock.Read());
   if (status.ok()) {
+    if (marks_) DeleteMarks(call);
     for (std::size_t i = 0; i < call.owed.size(); ++i) Settle(*call.owed[i], call.undos[i]);
   } else if (absl::IsFailedPrecondition(status)) {
     parts_.link.OnError(reply->error());
@@ -249,6 +251,22 @@ void GiveBack::OnUndone(Call& call, const absl::StatusOr<net::RedisReply>& reply
   }
   Recycle(call);
   if (!waiting_.empty()) parts_.turn.Ask();
+}
+
+// Of what was done and can't be done again. Where that fails they end by themselves.
+void GiveBack::DeleteMarks(const Call& call) {
+  words_.assign(1, "DEL");
+  for (std::size_t i = 0; i < call.owed.size(); ++i) {
+    const Owed& owed = *call.owed[i];
+    if (!owed.mark.empty() && !owed.unknown && call.undos[i].given_back) {
+      words_.push_back(owed.mark);
+    }
+  }
+  if (words_.size() == 1) return;
+  bytes_.clear();
+  net::AppendRedisCommand(words_, &bytes_);
+  (void)parts_.link.Send(bytes_, SteadyNow() + kDeadline,
+                         [](const absl::StatusOr<net::RedisReply>&) {});
 }
 
 // The server did nothing of it. False: that is not what it says.

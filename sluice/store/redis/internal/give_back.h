@@ -16,6 +16,9 @@
 //   first sent ──(answer lost)──> tried again, for a minute ──> given up
 //       mark:  |-- from whenever it was done, for that minute and 20 s --|
 //
+// One that was answered the first time is never sent again: its mark is deleted, so that marks do
+// not pile up where much is undone.
+//
 // In a cluster a call holds keys of one slot. What a server sends elsewhere goes on from there, and
 // what waits for one that has lost its slots goes to those that have them now (redirects.h).
 //
@@ -94,6 +97,7 @@ class GiveBack {
   [[nodiscard]] std::size_t most_calls() const;
   bool SendUndos(Time now);
   bool SendRenewals(Time now);
+  void DeleteMarks(const Call& call);
   void OnUndone(Call& call, const absl::StatusOr<net::RedisReply>& reply);
   void OnRenewed(Call& call, const absl::StatusOr<net::RedisReply>& reply);
   void Settle(Owed& owed, const ScriptUndo& answered);
@@ -125,6 +129,7 @@ class GiveBack {
   Time makes_room_at_ = Time::min();
   std::size_t calls_on_their_way_ = 0;
   std::string bytes_;
+  std::vector<std::string_view> words_;  // of a command
 
   std::vector<std::unique_ptr<Owed>> all_owed_;
   std::vector<Owed*> free_owed_;
