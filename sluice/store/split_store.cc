@@ -223,6 +223,7 @@ absl::StatusOr<std::shared_ptr<const RemoteLimit>> SplitStore::Prepare(const Lim
 }
 
 absl::Status SplitStore::Apply(RemoteGroup& group, Time deadline, Done done) {
+  if (group.claims.size() == 1) return inner_.Apply(group, deadline, std::move(done));
   const std::uint32_t first = part_of_(group.claims[0]);
   for (std::size_t i = 1; i < group.claims.size(); ++i) {
     if (part_of_(group.claims[i]) == first) continue;

@@ -27,8 +27,9 @@
 //
 // A group ends when all of its parts have, at its deadline at the latest.
 //
-// Cost: of a group in one part nothing but `part_of` for each claim. Of others a copy of the
-// claims; in steady state nothing is allocated.
+// Cost: of a claim that is alone nothing; of several in one part `part_of` for each. Over several
+// parts about 25 ns a claim, which are copied (split_store_bench.cc); in steady state nothing is
+// allocated.
 //
 // For one event loop, as the store behind. What is under way when this is destroyed ends as the
 // store behind ends it; its callbacks touch nothing that is gone.

@@ -80,6 +80,19 @@ TEST_F(SplitStoreTest, AGroupOfOnePartGoesAsItIs) {
   EXPECT_TRUE(group_.allowed);
 }
 
+TEST_F(SplitStoreTest, OfAClaimThatIsAloneNobodyAsksWhichPart) {
+  SplitStore store(*parts_, [](const RemoteClaim&) -> std::uint32_t {
+    ADD_FAILURE() << "asked in vain";
+    return 0;
+  });
+  const Kept limit = Bucket(5);
+  std::vector<RemoteClaim> claims = {ClaimOn("a:1", limit)};
+  RemoteGroup group{.claims = claims};
+  ASSERT_TRUE(store.Apply(group, Time::max(), [](const absl::Status&) {}).ok());
+  parts_->Answer(kStart);
+  EXPECT_TRUE(group.allowed);
+}
+
 TEST_F(SplitStoreTest, EachPartIsAskedOnceForAllThatLiesThere) {
   const Kept limit = Bucket(5);
   const Kept other = Bucket(9);
