@@ -14,7 +14,7 @@ namespace {
 
 // Room is the server's affair.
 OpenStore OpenRedis(std::uint64_t /*keys*/, std::uint32_t /*slots*/, Now /*now*/) {
-  auto store = std::make_unique<RemoteAsStore>();
+  auto store = std::make_unique<RemoteAsStore>(RemoteAsStore::Of::kServer);
   RemoteAsStore* const keys = store.get();
   return {std::move(store), [keys](std::string_view name) { return keys->KeyOf(name); }};
 }

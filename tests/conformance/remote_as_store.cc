@@ -6,6 +6,9 @@
 
 #include "sluice/algorithm/fixed_window.h"
 #include "sluice/base/steady_now.h"
+#include "sluice/net/testing/redis_cluster.h"
+#include "sluice/store/redis/redis_cluster_store.h"
+#include "sluice/store/redis/redis_store.h"
 #include "sluice/store/redis/testing/script_server.h"
 #include "sluice/store/redis/testing/store_on_loop.h"
 
@@ -19,6 +22,13 @@ constexpr WallTime kFirstTime{std::chrono::days{20089}};  // 2025-01-01
 constexpr WallTime kLastTime{std::chrono::days{31000}};   // in 2054
 constexpr Duration kMovedOn = std::chrono::days{20454};   // to 2026-01-01, a Thursday as in 1970
 
+// One for all tests, emptied for each: to start it takes a second or two.
+std::uint16_t PortOfCluster() {
+  static net::testing::RedisCluster cluster({.primaries = 1});
+  EXPECT_EQ(cluster.node(0).Ask({"FLUSHALL"}).text(), "OK");
+  return cluster.node(0).port();
+}
+
 WallTime OfServer(WallTime wall) { return wall < kFirstTime ? wall + kMovedOn : wall; }
 
 }  // namespace
@@ -28,20 +38,40 @@ bool RemoteAsStore::Shows(Now now) {
   return wall >= kFirstTime && wall < kLastTime && wall.time_since_epoch() % 1us == 0ns;
 }
 
-RemoteAsStore::RemoteAsStore()
-    : hash_key_(HashKind::kSipHash13, {}), clock_connection_(server_.unix_socket()) {
-  redis::RedisStoreOptions options = redis::testing::ToSocket(server_);
-  options.script = redis::testing::ManualScript();
-  SetTime({Time{}, WallTime{}});
+RemoteAsStore::RemoteAsStore(Of of) : hash_key_(HashKind::kSipHash13, {}) {
   loops_.Start();
-  loops_.OnEach([&](net::EventLoop& loop) {
-    store_ = std::make_unique<redis::RedisStore>(loop, clock_, std::move(options));
-  });
+  if (of == Of::kServer) {
+    server_.emplace();
+    clock_connection_.emplace(server_->unix_socket());
+    redis::RedisStoreOptions options = redis::testing::ToSocket(*server_);
+    options.script = redis::testing::ManualScript();
+    SetTime({Time{}, WallTime{}});
+    loops_.OnEach([&](net::EventLoop& loop) {
+      store_ = std::make_unique<redis::RedisStore>(loop, clock_, std::move(options));
+    });
+  } else {
+    const std::uint16_t port = PortOfCluster();
+    clock_connection_.emplace(port);
+    redis::RedisClusterOptions options;
+    options.seeds = {{"127.0.0.1", port}};
+    options.store.script = redis::testing::ManualScript();
+    SetTime({Time{}, WallTime{}});
+    loops_.OnEach([&](net::EventLoop& loop) {
+      auto store = std::make_unique<redis::RedisClusterStore>(loop, clock_, std::move(options));
+      split_.emplace(*store, [of_key = store.get()](const RemoteClaim& claim) {
+        return of_key->PartOf(claim);
+      });
+      store_ = std::move(store);
+    });
+  }
   any_limit_ = *store_->Prepare(*fixed_window::MakeLimit(1, 1s, fixed_window::Align::kClock));
 }
 
 RemoteAsStore::~RemoteAsStore() {
-  loops_.OnEach([&](net::EventLoop&) { store_.reset(); });
+  loops_.OnEach([&](net::EventLoop&) {
+    split_.reset();
+    store_.reset();
+  });
   loops_.Stop();
 }
 
@@ -66,7 +96,7 @@ void RemoteAsStore::SetTime(Now now) {
   const auto us =
       std::chrono::duration_cast<std::chrono::microseconds>(OfServer(now.wall).time_since_epoch());
   const std::string text = redis::testing::ClockText(us.count());
-  EXPECT_EQ(clock_connection_.Ask({"SET", redis::testing::kClockKey, text}).text(), "OK");
+  EXPECT_EQ(clock_connection_->Ask({"SET", redis::testing::kClockKey, text}).text(), "OK");
 }
 
 RemoteClaim RemoteAsStore::RemoteOf(const Claim& claim) {
@@ -89,12 +119,17 @@ void RemoteAsStore::AskAndWait(std::vector<RemoteGroup>& groups) {
   };
   loops_.OnEach([&](net::EventLoop&) {
     for (RemoteGroup& group : groups) {
-      const absl::Status asked = store_->Apply(group, SteadyNow() + kPatience, tell);
+      const absl::Status asked = this->asked().Apply(group, SteadyNow() + kPatience, tell);
       if (!asked.ok()) tell(asked);
     }
   });
   std::unique_lock lock(told_mutex_);
   told_.wait(lock, [this] { return due_ == 0; });
+  lock.unlock();
+  // What was vetoed comes back at the time that is set now.
+  while (split_ && store_->counters().undos_waiting.value() > 0) {
+    loops_.OnEach([](net::EventLoop&) {});
+  }
 }
 
 void RemoteAsStore::Apply(std::span<ClaimGroup> groups, Now now) noexcept {
@@ -117,13 +152,13 @@ void RemoteAsStore::Apply(std::span<ClaimGroup> groups, Now now) noexcept {
 }
 
 // What is given back goes before what is asked in the same turn, and the server answers in order.
-void RemoteAsStore::DoAndWait(const std::function<void(redis::RedisStore&)>& work) {
+void RemoteAsStore::DoAndWait(const std::function<void(RemoteStore&)>& work) {
   RemoteClaim look{.key = "3:any", .limit = any_limit_.get(), .cost = 0};
   std::vector<RemoteGroup> groups(1);
   groups[0].claims = {&look, 1};
   const std::string key = redis::testing::Key("any", "");
   look.key = key;
-  loops_.OnEach([&](net::EventLoop&) { work(*store_); });
+  loops_.OnEach([&](net::EventLoop&) { work(asked()); });
   AskAndWait(groups);
 }
 
@@ -135,7 +170,7 @@ void RemoteAsStore::Undo(Claim& claim, std::uint64_t units, Now now) noexcept {
   }
   SetTime(now);
   const RemoteClaim remote = RemoteOf(claim);
-  DoAndWait([&](redis::RedisStore& store) { store.Undo(remote, units); });
+  DoAndWait([&](RemoteStore& store) { store.Undo(remote, units); });
   claim.receipt.units = 0;
 }
 
@@ -144,7 +179,7 @@ bool RemoteAsStore::Renew(const Claim& claim, Now now) noexcept {
   if (claim.receipt.units == 0) return false;
   SetTime(now);
   const RemoteClaim remote = RemoteOf(claim);
-  DoAndWait([&](redis::RedisStore& store) { store.Renew(remote); });
+  DoAndWait([&](RemoteStore& store) { store.Renew(remote); });
   return true;
 }
 

@@ -1,17 +1,23 @@
-// A RedisStore as the suite sees a store: each call waits for its answer, and brings its own time.
+// A store in Redis as the suite sees a store: each call waits for its answer, and brings its own
+// time.
 //
 // The store runs on a loop of its own against a redis-server of its own, with the script whose
-// clock a test can set. A call sets that clock and waits until the script has run, one call at a
-// time; so threads of the suite meet in it as they would meet on the server. The server has one
-// clock: its wall time, in whole microseconds. Before 2025 it knows no time: the suite's is moved
-// on by 56 years, at whose end the days of the week and of the month are as they were.
+// clock a test can set; or, behind a SplitStore, against a cluster. That one has a single server,
+// since the script finds the clock's key on it alone; but each key of a request is asked for by
+// itself, since in a cluster of any size it may lie in a slot of its own. A call sets that clock
+// and waits until the script has run, one call at a time; so threads of the suite meet in it as
+// they would meet on the server. The server has one clock: its wall time, in whole microseconds.
+// Before 2025 it knows no time: the suite's is moved on by 56 years, at whose end the days of the
+// week and of the month are as they were.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,14 +26,16 @@
 #include "sluice/base/clock.h"
 #include "sluice/net/event_loops.h"
 #include "sluice/net/testing/redis_server.h"
-#include "sluice/store/redis/redis_store.h"
+#include "sluice/store/redis/redis_remote_store.h"
+#include "sluice/store/split_store.h"
 #include "sluice/store/store.h"
 
 namespace sluice::conformance {
 
 class RemoteAsStore final : public Store {
  public:
-  RemoteAsStore();
+  enum class Of : std::uint8_t { kServer, kCluster };
+  explicit RemoteAsStore(Of of);
   RemoteAsStore(const RemoteAsStore&) = delete;
   RemoteAsStore& operator=(const RemoteAsStore&) = delete;
   ~RemoteAsStore() override;
@@ -51,7 +59,10 @@ class RemoteAsStore final : public Store {
   [[nodiscard]] RemoteClaim RemoteOf(const Claim& claim);
   void AskAndWait(std::vector<RemoteGroup>& groups);
   // `work` on the loop, and waits until all that it asked for has been carried out.
-  void DoAndWait(const std::function<void(redis::RedisStore&)>& work);
+  void DoAndWait(const std::function<void(RemoteStore&)>& work);
+  [[nodiscard]] RemoteStore& asked() {
+    return split_ ? *split_ : static_cast<RemoteStore&>(*store_);
+  }
 
   const HashKey hash_key_;
   std::mutex keys_mutex_;
@@ -60,11 +71,12 @@ class RemoteAsStore final : public Store {
   std::mutex calls_mutex_;  // one at a time; guards what follows
   std::vector<LimitPtr> limits_;
   LimitPtr any_limit_;
-  net::testing::RedisServer server_;
-  net::testing::RawRedis clock_connection_;
+  std::optional<net::testing::RedisServer> server_;
+  std::optional<net::testing::RawRedis> clock_connection_;
   SystemClock clock_;
   net::EventLoops loops_{1};
-  std::unique_ptr<redis::RedisStore> store_;
+  std::unique_ptr<redis::RedisRemoteStore> store_;
+  std::optional<SplitStore> split_;
 
   std::mutex told_mutex_;
   std::condition_variable told_;
