@@ -12,6 +12,8 @@ way. What counts is the median over the rounds, and its ratio to one script call
     denied     one rule, nearly all denied; without the memory of denials
     hot        one rule, one key for all
     leased     the engine, one rule with leases, one key for all: two threads, on both cores
+    exhausted  the same with a limit of 2,000,000 a second, all of which is spent
+    gateway    one rule a request through the gateway to the Orders API and back; its load is wrk, on the same core
 
     bench/redis_bench.py [--rounds 7] [--seconds 2] [--only script,one] [--load PROGRAM]
 """
@@ -46,6 +48,40 @@ return count
 """
 
 
+GATEWAY = """
+gateway: {{ listen: "127.0.0.1:{port}", upstream: "http://127.0.0.1:{upstream}" }}
+threads: 1
+store: {{ redis: {{ url: "redis://127.0.0.1:{redis}", deadline: 100ms }} }}
+identity: {{ api_key: {{ header: X-API-Key }} }}
+rules: [{{ name: api, key: api_key, limit: 1000000/s }}]
+"""
+KEYS_IN_TURN = """
+local turn = 0
+function request()
+  turn = (turn + 1) % {}
+  wrk.headers["X-API-Key"] = "client-" .. turn
+  return wrk.format()
+end
+"""
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def wait_for_port(port):
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            if time.monotonic() > deadline:
+                sys.exit("the gateway does not listen")
+            time.sleep(0.05)
+
+
 class Server:
     def __init__(self, folder):
         self.socket = os.path.join(folder, "cli.sock")
@@ -64,9 +100,7 @@ class Server:
             time.sleep(0.05)
 
     def listen(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         self.cli("CONFIG", "SET", "port", str(port))
         return port
 
@@ -119,9 +153,34 @@ class Bench:
         if done.returncode != 0:
             sys.exit(f"leased_load ended with {done.returncode}: {done.stdout}{done.stderr}")
         told = json.loads(done.stdout)
-        if told["allowed"] < 0.999:
-            sys.exit(f"leased_load was denied: {done.stdout}")
         return told["per_second"] * self.options.seconds, told["per_second"]
+
+    def gateway(self):
+        folder = os.path.dirname(self.server.socket)
+        port, upstream = free_port(), free_port()
+        with open(os.path.join(folder, "sluice.yaml"), "w") as file:
+            file.write(GATEWAY.format(port=port, upstream=upstream, redis=self.server.port))
+        with open(os.path.join(folder, "keys.lua"), "w") as file:
+            file.write(KEYS_IN_TURN.format(KEYS))
+        commands = (("orders_api", "--listen", f"127.0.0.1:{upstream}"),
+                    ("sluice", "serve", "--config", os.path.join(folder, "sluice.yaml")))
+        programs = [subprocess.Popen(["taskset", "-c", OTHER_CORE, os.path.join(self.options.bin, name), *arguments],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    for name, *arguments in commands]
+        try:
+            wait_for_port(port)
+            output = subprocess.run(
+                ["taskset", "-c", OTHER_CORE, "wrk", "-t1", f"-c{CLIENTS}", f"-d{self.options.seconds}s", "-s",
+                 os.path.join(folder, "keys.lua"), f"http://127.0.0.1:{port}/v1/orders"], capture_output=True, text=True,
+                check=True).stdout
+        finally:
+            for program in programs:
+                program.terminate()
+                program.wait()
+        if "Non-2xx" in output:
+            sys.exit(f"the gateway denied or failed:\n{output}")
+        rate = float(re.search(r"Requests/sec: *([\d.]+)", output).group(1))
+        return rate * self.options.seconds, rate
 
     def measure(self, name):
         self.server.cli("FLUSHALL")
@@ -154,6 +213,8 @@ SCENARIOS = {
     "denied": ("sluice, denied", lambda b: b.sluice(100, 1, 1)),
     "hot": ("sluice, one key", lambda b: b.sluice(1, 1, 1_000_000)),
     "leased": ("sluice, one key, leased by two threads", lambda b: b.leased(2, 100_000_000)),
+    "exhausted": ("... and its limit spent", lambda b: b.leased(2, 2_000_000)),
+    "gateway": ("sluice, one rule, through the gateway", lambda b: b.gateway()),
 }
 
 
@@ -163,6 +224,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(SCENARIOS))
     parser.add_argument("--load", default="build/release/bench/redis_store_load")
+    parser.add_argument("--bin", default="build/release/bin", help="where sluice and orders_api are")
     parser.add_argument("--leased-load", default="build/release/bench/leased_load")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -2,9 +2,12 @@
 //
 //   leased_load PORT LOOPS SECONDS LIMIT LEASE
 //
-// Prints decisions a second, how many of them were allowed and how many a lease answered, leases,
-// and what the store was asked. LIMIT: what the key may spend a second. LEASE: 1 with leases; 0
-// without, then so many requests are under way at a time as are one turn of the loop.
+// Ends with 1 where a stretch had more than the limit promises: burst + rate * t, counted by
+// milliseconds. Prints decisions a second, how many of them were allowed and how many a lease
+// answered, leases, and what the store was asked. LIMIT: what the key may spend a second. LEASE: 1
+// with leases; 0 without, then so many requests are under way at a time as are one turn of the
+// loop.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -79,7 +82,9 @@ class Load {
                                                         .denials = &denials_,
                                                         .leases = &leases_},
                                          rules);
-    end_ = SteadyNow() + settings_.length;
+    begun_ = SteadyNow();
+    end_ = begun_ + settings_.length;
+    bins_.resize(static_cast<std::size_t>(settings_.length / 1ms) + 2'000);
     running_ = true;
     Turn();
   }
@@ -89,6 +94,8 @@ class Load {
   [[nodiscard]] const LeaseCounters& leases() const { return leases_.counters(); }
   [[nodiscard]] std::uint64_t decided() const { return decided_; }
   [[nodiscard]] std::uint64_t allowed() const { return allowed_; }
+  // Admitted in each millisecond.
+  [[nodiscard]] const std::vector<std::int64_t>& bins() const { return bins_; }
   [[nodiscard]] std::uint64_t at_once() const { return at_once_; }
 
  private:
@@ -97,10 +104,12 @@ class Load {
   };
 
   void Turn() {
-    if (SteadyNow() >= end_) {
+    const Time now = SteadyNow();
+    if (now >= end_) {
       running_ = false;
       return;
     }
+    bin_ = &bins_[static_cast<std::size_t>((now - begun_) / 1ms)];
     for (std::size_t i = 0; i < kTurn && !free_.empty(); ++i) Ask(*free_.back());
     loop_.Post([this] { Turn(); });
   }
@@ -115,7 +124,10 @@ class Load {
   }
   void Decided(Call& call) {
     ++decided_;
-    allowed_ += call.outcome.allowed() ? 1 : 0;
+    if (call.outcome.allowed()) {
+      ++allowed_;
+      ++*bin_;
+    }
     free_.push_back(&call);
   }
 
@@ -130,12 +142,32 @@ class Load {
   std::unique_ptr<Limiter> limiter_;
   std::vector<Call> calls_;
   std::vector<Call*> free_;
+  Time begun_{};
   Time end_{};
+  std::vector<std::int64_t> bins_;
+  std::int64_t* bin_ = nullptr;
   bool running_ = false;
   std::uint64_t decided_ = 0;
   std::uint64_t allowed_ = 0;
   std::uint64_t at_once_ = 0;
 };
+
+// By how much the worst stretch has more than the limit promises, negative: less. An answer of the
+// store is counted up to a millisecond later than it was decided; the loops began as far apart.
+std::int64_t WorstStretch(const std::vector<std::unique_ptr<Load>>& loads,
+                          const Settings& settings) {
+  const std::int64_t rate = settings.limit / 1000;  // a millisecond
+  const std::int64_t early = 2 * rate;
+  std::int64_t stretch = 0;
+  std::int64_t worst = 0;
+  for (std::size_t i = 0; i < loads[0]->bins().size(); ++i) {
+    std::int64_t admitted = 0;
+    for (const auto& load : loads) admitted += load->bins()[i];
+    stretch = std::max<std::int64_t>(stretch, 0) + admitted - rate;
+    worst = std::max(worst, stretch);
+  }
+  return worst - settings.limit - early;
+}
 
 int Run(const Settings& settings) {
   SystemClock clock;
@@ -181,19 +213,20 @@ int Run(const Settings& settings) {
     granted += load->leases().granted.value();
     asked += load->store().counters().groups.value();
   }
+  const std::int64_t over = WorstStretch(loads, settings);
   const auto share = [&](std::uint64_t of) {
     return static_cast<double>(of) / static_cast<double>(decided);
   };
   std::printf("%s\n",
               absl::StrFormat("{\"per_second\": %.0f, \"allowed\": %.4f, \"at_once\": %.6f, "
-                              "\"leases\": %d, \"asked\": %d}",
+                              "\"leases\": %d, \"asked\": %d, \"over\": %d}",
                               static_cast<double>(decided) / seconds, share(allowed),
-                              share(at_once), granted, asked)
+                              share(at_once), granted, asked, over)
                   .c_str());
   std::this_thread::sleep_for(50ms);  // what was held goes back
   loops.OnEach([&](net::EventLoop& loop) { loads[loop.index()].reset(); });
   loops.Stop();
-  return 0;
+  return over > 0 ? 1 : 0;
 }
 
 }  // namespace

@@ -12,12 +12,14 @@ Duration AutomaticLease(const Limit& limit) {
 
 std::optional<LeaseSize> LeaseSizeOf(const Limit& limit, std::uint64_t most, Duration length) {
   if (!CanLease(limit)) return std::nullopt;
-  length = length > Duration{0} ? std::min(length, LongestLease(limit)) : AutomaticLease(limit);
+  const bool automatic = length == Duration{0};
+  length = automatic ? AutomaticLease(limit) : std::min(length, LongestLease(limit));
   if (length < kShortestLease) return std::nullopt;
   const std::uint64_t possible = MostLeased(limit, length);
   most = most > 0 ? std::min(most, possible) : possible;
   if (most < kLeastLeased) return std::nullopt;
-  return LeaseSize{.most = most, .length = length};
+  return LeaseSize{
+      .most = most, .length = length, .longest = automatic ? LongestLease(limit) : length};
 }
 
 }  // namespace sluice

@@ -1,6 +1,7 @@
 // How many units of a limit are leased at a time (CanLease, limit.h), and for how long.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -23,6 +24,9 @@ inline constexpr Duration kShortestLease = std::chrono::milliseconds{1};
 struct LeaseSize {
   std::uint64_t most = 0;  // units of one lease; >= kLeastLeased
   Duration length{0};      // of one lease; from kShortestLease up to LongestLease()
+  // While the store is slow to answer a lease may be longer than that, up to this. As `length`
+  // where that was said.
+  Duration longest{0};
 };
 
 // `most` 0: as many as one lease can have. `length` 0: AutomaticLease(). Nothing where the limit

@@ -151,6 +151,34 @@ TEST_F(LeasesTest, TheEndCountsFromTheAskingHoweverLateTheAnswerIs) {
   EXPECT_EQ(leases_->counters().returned.value() > 0, true);
 }
 
+TEST_F(LeasesTest, WhileTheStoreIsSlowLeasesLastLonger) {
+  Use(1'000, 1s, 1'000, 0ns);  // for 20 ms
+  const auto first = [this] {
+    for (int i = 0; i < 50; ++i) EXPECT_FALSE(Ask());
+    Advance(30ms);
+    Answer();
+  };
+  first();
+  EXPECT_FALSE(Ask()) << "it is over when it comes";
+  first();
+  EXPECT_TRUE(Ask());
+  Advance(240ms - 30ms - 241us);
+  EXPECT_TRUE(Ask());
+  Advance(1us);
+  EXPECT_FALSE(Ask()) << "eight times as long as an answer takes";
+}
+
+TEST_F(LeasesTest, ALengthThatTheRuleSaysStaysAsItIs) {
+  Use(1'000, 1s, 1'000, 20ms);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 50; ++i) EXPECT_FALSE(Ask());
+    Advance(30ms);
+    Answer();
+    EXPECT_FALSE(Ask());
+    Advance(50ms);
+  }
+}
+
 TEST_F(LeasesTest, WhatIsLeftGoesBackAtTheEnd) {
   AskMany(8);
   const std::uint64_t held = Held();

@@ -22,9 +22,10 @@ constexpr Duration kShortestRest = milliseconds{1};
 constexpr Duration kShortestDeadline = milliseconds{10};
 
 // What nobody wanted for as long goes back before its end.
-Duration IdleAfter(const LeaseTerms& terms) {
-  return std::max<Duration>(terms.size.length / 4, milliseconds{5});
-}
+Duration IdleAfter(Duration length) { return std::max<Duration>(length / 4, milliseconds{5}); }
+
+// A lease lasts for so many times as long as the store takes to answer, if it may.
+constexpr int kAnswersInALease = 8;
 
 // part / whole * units, for a part of at most several wholes.
 std::uint64_t Share(std::uint64_t units, Duration part, Duration whole) {
@@ -77,10 +78,15 @@ Leases::Entry* Leases::FindOrPlace(const Name& name, Time now) {
   return place;
 }
 
-void Leases::CountDemand(Entry& entry, const LeaseTerms& terms, std::uint64_t cost, Time now) {
+// How long a lease lasts that is asked for now.
+Duration Leases::LengthOf(const LeaseTerms& terms) const {
+  return std::clamp(kAnswersInALease * answers_take_, terms.size.length, terms.size.longest);
+}
+
+void Leases::CountDemand(Entry& entry, Duration length, std::uint64_t cost, Time now) {
   const Duration passed = now - entry.begun;
-  if (passed >= terms.size.length) {
-    entry.units_before = passed < 2 * terms.size.length ? entry.units : 0;
+  if (passed >= length) {
+    entry.units_before = passed < 2 * length ? entry.units : 0;
     entry.units = entry.requests = 0;
     entry.begun = now;
   }
@@ -106,7 +112,8 @@ std::optional<Leases::Taken> Leases::Take(const Name& name, std::string_view key
   if (closed_) return std::nullopt;
   Entry* const entry = FindOrPlace(name, now);
   if (entry == nullptr) return std::nullopt;
-  CountDemand(*entry, terms, cost, now);
+  const Duration length = LengthOf(terms);
+  CountDemand(*entry, length, cost, now);
   std::optional<Taken> taken;
   if (Held* const held = Usable(*entry, cost, now)) {
     taken = {.lease = held->id, .decision = held->told, .receipt = held->receipt};
@@ -116,7 +123,7 @@ std::optional<Leases::Taken> Leases::Take(const Name& name, std::string_view key
     taken->receipt.units = cost;
     Spend(*entry, *held, cost);
   }
-  if (!entry->asking && entry->held[1].id == 0) AskWhereWorthIt(*entry, key, terms, now);
+  if (!entry->asking && entry->held[1].id == 0) AskWhereWorthIt(*entry, key, terms, length, now);
   return taken;
 }
 
@@ -131,26 +138,27 @@ void Leases::Spend(Entry& entry, Held& held, std::uint64_t cost) {
   }
 }
 
-// How many units will be wanted within the next terms.size.length, by what was wanted lately.
-std::uint64_t Leases::Wanted(const Entry& entry, const LeaseTerms& terms, Time now) {
+// How many units will be wanted within the next `length`, by what was wanted lately.
+std::uint64_t Leases::Wanted(const Entry& entry, Duration length, Time now) {
   const Duration passed = now - entry.begun;
-  if (passed >= terms.size.length / 4) return Share(entry.units, terms.size.length, passed);
+  if (passed >= length / 4) return Share(entry.units, length, passed);
   // Too short to tell much: a key that was not wanted before gets twice what it took so far.
   return std::max(entry.units_before, 2 * entry.units);
 }
 
 void Leases::AskWhereWorthIt(Entry& entry, std::string_view key, const LeaseTerms& terms,
-                             Time now) {
+                             Duration length, Time now) {
   if (now < entry.rests_until) return;
-  const std::uint64_t wanted = Wanted(entry, terms, now);
+  const std::uint64_t wanted = Wanted(entry, length, now);
   std::uint64_t spendable = 0;
   if (entry.holds()) {
     const Duration lasts = entry.held[0].until - now;
-    spendable = std::min(entry.held[0].left, Share(wanted, lasts, terms.size.length));
+    spendable = std::min(entry.held[0].left, Share(wanted, lasts, length));
     if (spendable >= wanted / 2) return;
   }
   std::uint64_t most = terms.size.most;
-  if (entry.remained_at != Time::min() && now - entry.remained_at < terms.size.length) {
+  if (length > terms.size.length) most = std::min(most, MostLeased(terms.limit->limit(), length));
+  if (entry.remained_at != Time::min() && now - entry.remained_at < length) {
     most = std::min(most, entry.remained / 4);
   } else {
     most = std::min(most, std::max(CapacityOf(terms.limit->limit()) / 4, kLeastLeased));
@@ -158,22 +166,22 @@ void Leases::AskWhereWorthIt(Entry& entry, std::string_view key, const LeaseTerm
   const std::uint64_t units = std::min(most, wanted + wanted / 8 - std::min(spendable, wanted));
   // As many as kLeastLeased requests take, at what they took so far.
   if (units < kLeastLeased || units / kLeastLeased < entry.units / entry.requests) return;
-  Ask(entry, key, terms, units, now);
+  Ask(entry, key, terms, length, units, now);
 }
 
-void Leases::Ask(Entry& entry, std::string_view key, const LeaseTerms& terms, std::uint64_t units,
-                 Time now) {
+void Leases::Ask(Entry& entry, std::string_view key, const LeaseTerms& terms, Duration length,
+                 std::uint64_t units, Time now) {
   entry.key.assign(key);
   entry.terms = terms;
   entry.asked_at = now;
   entry.claim = {.key = entry.key,
                  .limit = terms.limit.get(),
                  .cost = units,
-                 .lease = terms.size.length,
+                 .lease = length,
                  .decision = {},
                  .receipt = {}};
   entry.group = {.claims = std::span(&entry.claim, 1)};
-  const Duration patience = std::max(terms.size.length, kShortestDeadline);
+  const Duration patience = std::max(length, kShortestDeadline);
   // Two pointers: as much as a callback holds without allocating.
   const absl::Status sent =
       store_.Apply(entry.group, SteadyNow() + patience,
@@ -190,9 +198,10 @@ void Leases::OnAnswer(Entry& entry, const absl::Status& status) {
   const Time now = clock_.Read().steady;
   entry.asking = false;
   const bool stale = std::exchange(entry.stale, false);
+  answers_take_ = std::max(now - entry.asked_at, answers_take_ - answers_take_ / 8);
   if (!status.ok()) {
     counters_.unanswered.Add();
-    entry.rests_until = now + std::max(entry.terms.size.length, kShortestDeadline);
+    entry.rests_until = now + std::max(entry.claim.lease, kShortestDeadline);
     return;
   }
   const Decision& told = entry.claim.decision;
@@ -200,7 +209,7 @@ void Leases::OnAnswer(Entry& entry, const absl::Status& status) {
   entry.remained_at = now;
   if (entry.claim.receipt.units == 0) {
     counters_.denied.Add();
-    const Duration rest = std::min(told.retry_after, entry.terms.size.length);
+    const Duration rest = std::min(told.retry_after, entry.claim.lease);
     entry.rests_until = now + std::max(rest, kShortestRest);
     return;
   }
@@ -267,7 +276,7 @@ void Leases::PutBack(const Name& name, std::string_view key, const LeaseTerms& t
 
 // When something of what an entry holds is to go back.
 Time Leases::EndOf(const Entry& entry) {
-  return std::min(entry.held[0].until, entry.wanted + IdleAfter(entry.terms));
+  return std::min(entry.held[0].until, entry.wanted + IdleAfter(entry.claim.lease));
 }
 
 void Leases::OnTime(Time now) {
@@ -275,7 +284,7 @@ void Leases::OnTime(Time now) {
   Time next = Time::max();
   for (std::size_t i = 0; i < holding_.size();) {
     Entry& entry = *holding_[i];
-    const bool idle = now >= entry.wanted + IdleAfter(entry.terms);
+    const bool idle = now >= entry.wanted + IdleAfter(entry.claim.lease);
     while (entry.holds() && (idle || now >= entry.held[0].until)) DropFirst(entry);
     if (!entry.holds()) continue;  // another stands in its place now
     next = std::min(next, EndOf(entry));

@@ -17,13 +17,17 @@
 //
 // Price: what is held here cannot be spent elsewhere. At most LeaseSize::most units of a key are
 // held by a loop at a time, at most a quarter of what the store said remains, and none for longer
-// than LeaseSize::length. Of a token bucket that was full up to length * rate units go unused,
+// than LeaseSize::longest. Of a token bucket that was full up to length * rate units go unused,
 // once, since a lease is charged as of its end; where this node dies, all that it held.
 //
 // How much: for each key the demand within the last LeaseSize::length is counted; a lease has what
 // that will want until its end, and an eighth more. Where that is less than what kLeastLeased
 // requests take, none is asked for. The next one is asked for when what is held will last for less
 // than half a length, so that requests seldom find nothing.
+//
+// How long: LeaseSize::length; while the store is slow, eight times as long as its answers take, up
+// to LeaseSize::longest. Otherwise a lease would be over when it comes, all would ask for
+// themselves, and the store would stay slow.
 //
 // A fixed number of keys, in sets of four: among those of which nothing is held, the one that was
 // not wanted for longest gives way to a new one.
@@ -148,13 +152,15 @@ class Leases {
   [[nodiscard]] Entry* SetOf(const Name& name);
   [[nodiscard]] Entry* Find(const Name& name);
   [[nodiscard]] Entry* FindOrPlace(const Name& name, Time now);
-  static void CountDemand(Entry& entry, const LeaseTerms& terms, std::uint64_t cost, Time now);
+  [[nodiscard]] Duration LengthOf(const LeaseTerms& terms) const;
+  static void CountDemand(Entry& entry, Duration length, std::uint64_t cost, Time now);
   [[nodiscard]] Held* Usable(Entry& entry, std::uint64_t cost, Time now);
   void Spend(Entry& entry, Held& held, std::uint64_t cost);
-  [[nodiscard]] static std::uint64_t Wanted(const Entry& entry, const LeaseTerms& terms, Time now);
-  void AskWhereWorthIt(Entry& entry, std::string_view key, const LeaseTerms& terms, Time now);
-  void Ask(Entry& entry, std::string_view key, const LeaseTerms& terms, std::uint64_t units,
-           Time now);
+  [[nodiscard]] static std::uint64_t Wanted(const Entry& entry, Duration length, Time now);
+  void AskWhereWorthIt(Entry& entry, std::string_view key, const LeaseTerms& terms, Duration length,
+                       Time now);
+  void Ask(Entry& entry, std::string_view key, const LeaseTerms& terms, Duration length,
+           std::uint64_t units, Time now);
   void OnAnswer(Entry& entry, const absl::Status& status);
   void Hold(Entry& entry, Time now);
   void DropFirst(Entry& entry);
@@ -171,6 +177,7 @@ class Leases {
   std::vector<Entry> entries_;
   std::vector<Entry*> holding_;
   Time wakes_at_ = Time::max();
+  Duration answers_take_{0};  // lately, the longest
   std::uint64_t last_id_ = 0;
   bool closed_ = false;
 };
