@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <initializer_list>
 #include <optional>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "sluice/base/random.h"
 #include "sluice/base/steady_now.h"
 #include "sluice/store/redis/internal/loop_hooks.h"
+#include "sluice/store/redis/redis_slots.h"
 
 namespace sluice::redis {
 namespace {
@@ -54,6 +54,9 @@ end
 return here
 )";
 
+// The server is left when it says so itself.
+constexpr Duration kFindEvery = std::chrono::hours{1};
+
 std::string Milliseconds(Duration length) {
   return absl::StrCat(length / std::chrono::milliseconds{1});
 }
@@ -64,22 +67,6 @@ std::string RandomId() {
   std::string id;
   for (const std::uint8_t byte : bytes) absl::StrAppendFormat(&id, "%02x", byte);
   return id;
-}
-
-// "MOVED 3999 127.0.0.1:6381": the address. Nothing: it is none.
-std::optional<net::HostPort> MovedTo(std::string_view error) {
-  const std::size_t blank = error.rfind(' ');
-  const std::size_t colon = error.rfind(':');
-  if (blank == std::string_view::npos || colon == std::string_view::npos || colon <= blank + 1) {
-    return std::nullopt;
-  }
-  net::HostPort to{.host = std::string(error.substr(blank + 1, colon - blank - 1))};
-  const std::string_view port = error.substr(colon + 1);
-  const auto read = std::from_chars(port.data(), port.data() + port.size(), to.port);
-  if (read.ec != std::errc{} || read.ptr != port.data() + port.size() || to.port == 0) {
-    return std::nullopt;
-  }
-  return to;
 }
 
 }  // namespace
@@ -97,6 +84,13 @@ class Channel::Core {
     options_.connection.on_state = [this](net::RedisState state) {
       if (state == net::RedisState::kReady) OnReady();
     };
+    if (!options_.seeds.empty()) {
+      options_.connection.find_address =
+          [this](Duration, absl::AnyInvocable<void(net::RedisAddresses)> found) {
+            Find(std::move(found));
+          };
+      options_.connection.find_every = kFindEvery;
+    }
     Connect();
   }
   // What is told while it ends finds nothing to do.
@@ -153,6 +147,7 @@ class Channel::Core {
   void Connect() {
     connection_ = std::make_unique<net::RedisConnection>(loop_, options_.connection);
   }
+  void Find(absl::AnyInvocable<void(net::RedisAddresses)> found);
   void OnReady();
   void OnTurn();
   void OnWake();
@@ -166,6 +161,9 @@ class Channel::Core {
   void OnSet(const std::string& name, std::uint64_t serial,
              const absl::StatusOr<net::RedisReply>& reply);
   void OnError(std::string_view error);
+  [[nodiscard]] std::string HostOfServer() const {
+    return net::ParseHostPort(connection_->server()).value_or(net::HostPort{}).host;
+  }
   [[nodiscard]] bool ready() const { return connection_->state() == net::RedisState::kReady; }
 
   net::EventLoop& loop_;
@@ -175,7 +173,8 @@ class Channel::Core {
   const std::string nodes_key_;
 
   bool closing_ = false;
-  std::optional<net::HostPort> moved_;  // where to go at the end of this turn
+  std::optional<net::HostPort> moved_;   // where to go at the end of this turn
+  std::optional<net::HostPort> led_to_;  // with seeds: where that was, the last time
   std::map<std::string, Unsent, std::less<>> unsent_;
   std::uint64_t sets_ = 0;
   std::optional<std::string> version_;  // of the table that was told; nothing: none was
@@ -189,6 +188,15 @@ class Channel::Core {
   std::unique_ptr<net::RedisConnection> connection_;  // last: its callbacks come here
 };
 
+// Where MOVED led first, and then the seeds, one for each attempt.
+void Channel::Core::Find(absl::AnyInvocable<void(net::RedisAddresses)> found) {
+  std::vector<net::HostPort> places = options_.seeds;
+  if (led_to_) places.insert(places.begin(), *led_to_);
+  loop_.Post([places = std::move(places), found = std::move(found)]() mutable {
+    found(std::move(places));
+  });
+}
+
 void Channel::Core::OnReady() {
   polling_ = false;
   next_beat_ = Time::min();
@@ -197,6 +205,11 @@ void Channel::Core::OnReady() {
 }
 
 void Channel::Core::OnTurn() {
+  if (moved_ && !options_.seeds.empty()) {
+    led_to_ = std::exchange(moved_, std::nullopt);
+    connection_->Renew("the channel's slot is elsewhere");
+    return;
+  }
   if (moved_) {
     options_.connection.address = *std::exchange(moved_, std::nullopt);
     options_.connection.unix_socket.clear();
@@ -324,9 +337,11 @@ void Channel::Core::OnNodes(const net::RedisReply& reply) {
 
 // What the server refuses is asked again at the next poll; a server that is the wrong one is left.
 void Channel::Core::OnError(std::string_view error) {
-  if (error.starts_with("MOVED ")) {
-    moved_ = MovedTo(error);
-    if (moved_) return turn_.Ask();
+  if (const auto redirect = ReadRedirect(error);
+      redirect && redirect->kind == Redirect::Kind::kMoved) {
+    moved_ = redirect->to;
+    if (moved_->host.empty()) moved_->host = HostOfServer();
+    return turn_.Ask();
   }
   if (refused_ != error) {
     refused_ = error;

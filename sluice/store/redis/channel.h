@@ -16,8 +16,9 @@
 //
 // A Set() that cannot be sent is kept until it can, the last one of each name.
 //
-// A connection of its own: neither harms the other's deadlines. In a cluster it follows MOVED to
-// the node that has the channel's slot.
+// A connection of its own: neither harms the other's deadlines. In a cluster it begins with one of
+// the seeds, follows MOVED to the server that has the channel's slot, and begins anew when that one
+// is gone.
 //
 // All of it on the loop's thread (or before the loop runs). Destroy it before the loops are
 // stopped.
@@ -51,6 +52,7 @@ struct ChannelOptions {
   using Table = std::map<std::string, std::string, std::less<>>;
 
   net::RedisConnectionOptions connection;  // on_state is the channel's
+  std::vector<net::HostPort> seeds;        // of a cluster, in place of the address; empty: none
   std::string prefix = "sluice";           // as KeyOptions::prefix
   std::string node;
   std::string says;

@@ -34,11 +34,12 @@ using Table = Channel::Table;
 class Node {
  public:
   explicit Node(net::RedisConnectionOptions connection, std::string name = "",
-                std::string says = "") {
+                std::string says = "", std::vector<net::HostPort> seeds = {}) {
     loops_.Start();
     loops_.OnEach([&](net::EventLoop& loop) {
       channel_ = std::make_unique<Channel>(
           loop, ChannelOptions{.connection = std::move(connection),
+                               .seeds = std::move(seeds),
                                .node = std::move(name),
                                .says = std::move(says),
                                .beat_every = 100ms,
@@ -271,6 +272,25 @@ TEST(ChannelTest, InAClusterItGoesWhereItsSlotIs) {
   other.Say(absl::StrCat("-MOVED 3999 127.0.0.1:", owner.port(), "\r\n"));
   EXPECT_TRUE(ann.Set("n", "1").get().ok());
   EXPECT_TRUE(ann.Hears({{"n", "1"}}));
+}
+
+TEST(ChannelTest, InAClusterItBeginsAnewWhenTheServerOfItsSlotIsGone) {
+  RedisServer owner({.listens = RedisServer::Listens::kTcp});
+  RedisServer heir({.listens = RedisServer::Listens::kTcp});
+  OddServer seed;
+  const std::uint16_t gone = RawListener().port();
+  Node ann(seed.Options(), "", "", {{"127.0.0.1", gone}, {"127.0.0.1", seed.port()}});
+  seed.Accept();
+  seed.Read("HGET\r\n");
+  seed.Say(absl::StrCat("-MOVED 3999 :", owner.port(), "\r\n"));
+  EXPECT_TRUE(ann.Set("n", "1").get().ok());
+  EXPECT_TRUE(ann.Hears({{"n", "1"}}));
+  owner.Kill();
+  seed.Accept();
+  seed.Read("HGET\r\n");
+  seed.Say(absl::StrCat("-MOVED 3999 127.0.0.1:", heir.port(), "\r\n"));
+  EXPECT_TRUE(ann.Set("n", "2").get().ok());
+  EXPECT_TRUE(ann.Hears({{"n", "2"}}));
 }
 
 TEST(ChannelTest, AnswersThatMeanNothingChangeNothing) {
