@@ -22,9 +22,6 @@ using namespace std::chrono_literals;
 // More than any cluster has (its own bound is said to be 1000 nodes): of what servers name, not all
 // can be true.
 constexpr std::size_t kMostServers = 1024;
-// A server without slots is kept for so long after it was named last: keys of a slot that moves to
-// it are asked for there before the map has it, and what is on its way ends well.
-constexpr Duration kKept = 10s;
 // Before a group whose keys are on their way tries again: this, then twice as long, and so on.
 constexpr Duration kPause = 500us;
 constexpr int kMostDoublings = 4;
@@ -65,6 +62,7 @@ class RedisClusterStore::Core final : private MapSource::Events, private GroupHo
         on_health_(std::move(options.store.on_health)),
         each_(OptionsOfEach(options.store)),
         seeds_(options.seeds.size()),
+        keep_unused_(options.keep_unused),
         groups_(loop, keys_, counters_, options.store.max_waiting),
         owners_(kSlotCount),
         why_(absl::UnavailableError("the cluster has not answered yet")),
@@ -140,6 +138,7 @@ class RedisClusterStore::Core final : private MapSource::Events, private GroupHo
   const std::function<void(const RedisHealth&)> on_health_;
   const OneServerOptions each_;
   const std::size_t seeds_;
+  const Duration keep_unused_;
   RedisCounters counters_;
   WaitingGroups groups_;
   mutable std::string name_;  // of a key, for as long as its slot is computed
@@ -332,8 +331,8 @@ void RedisClusterStore::Core::OnMap(const std::vector<SlotRange>& map) {
   }
   for (auto& [name, server] : servers_) server->one.give_back().HandOver();
   DropUnused(SteadyNow());
-  EnterAll(homeless_);
   Tell();
+  EnterAll(homeless_);
 }
 
 void RedisClusterStore::Core::OnNoMap(const absl::Status& why) {
@@ -342,8 +341,8 @@ void RedisClusterStore::Core::OnNoMap(const absl::Status& why) {
   if (has_map_) return;
   why_ = absl::UnavailableError(absl::StrCat("no seed tells where the slots are: ", why.message()));
   if (failures_ < seeds_) return;
-  EnterAll(homeless_);
   Tell();
+  EnterAll(homeless_);
 }
 
 ScriptLink* RedisClusterStore::Core::NextToAsk() {
@@ -358,7 +357,7 @@ ScriptLink* RedisClusterStore::Core::NextToAsk() {
 void RedisClusterStore::Core::DropUnused(Time now) {
   for (auto named = servers_.begin(); named != servers_.end();) {
     std::unique_ptr<Server>& server = named->second;
-    if (server->slots > 0 || now - server->named < kKept) {
+    if (server->slots > 0 || now - server->named < keep_unused_) {
       ++named;
       continue;
     }

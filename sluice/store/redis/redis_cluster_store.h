@@ -49,6 +49,9 @@ struct RedisClusterOptions {
   RedisStoreOptions store;
   Duration look_every = std::chrono::seconds{5};  // at the map of slots
   Duration look_soon = std::chrono::milliseconds{500};
+  // A server without slots after it was named last: keys of a slot that moves to it are asked for
+  // there before the map has it, and what is on its way ends well.
+  Duration keep_unused = std::chrono::seconds{10};
 };
 
 class RedisClusterStore final : public RedisRemoteStore {

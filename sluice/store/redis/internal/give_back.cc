@@ -146,6 +146,7 @@ void GiveBack::Send() {
   const Time now = SteadyNow();
   if (!parts_.link.usable()) {
     for (Owed* owed : waiting_) owed->until = WorthUntil(*owed, now);
+    if (!parts_.link.gone()) return;
     for (Owed* owed : std::exchange(renewing_, {})) Recycle(*owed);
     return;
   }

@@ -123,10 +123,17 @@ void MapSource::OnReply(const std::string& asked, const absl::StatusOr<net::Redi
   LookAt(last_ + pause - UpTo(pause / 4));
 }
 
+// The one that comes next in their order.
+std::size_t MapSource::SeedBehind(std::string_view address) const {
+  const auto seed = std::ranges::find(options_.seeds, address,
+                                      [](const net::HostPort& at) { return ToString(at); });
+  return static_cast<std::size_t>(seed - options_.seeds.begin() + 1) % options_.seeds.size();
+}
+
 void MapSource::OnFailed(const absl::Status& why) {
   asking_ = false;
   if (seed_ && seed_->state() == net::RedisState::kReady) {
-    first_seed_ = (first_seed_ + 1) % options_.seeds.size();
+    first_seed_ = SeedBehind(seed_->server());
     seed_->Renew({why.message().data(), why.message().size()});
   }
   LookAt(SteadyNow() + UpTo(backoff_));

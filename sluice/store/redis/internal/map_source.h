@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -60,6 +61,7 @@ class MapSource {
   void Look();
   void LookAtSeeds();
   void OnSeed(net::RedisState state);
+  [[nodiscard]] std::size_t SeedBehind(std::string_view address) const;
   [[nodiscard]] net::RedisConnection::Done Reply(std::string asked);
   void OnReply(const std::string& asked, const absl::StatusOr<net::RedisReply>& reply);
   void OnFailed(const absl::Status& why);
