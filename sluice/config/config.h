@@ -158,9 +158,12 @@ struct SentinelSettings {
 struct RedisSettings {
   RedisUrl url;  // with what `username`, `password_file` and `database` say; `tls` as below
   std::optional<SentinelSettings> sentinel;  // then `url` has neither host nor path
-  std::optional<UpstreamTlsSettings> tls;    // never with a Unix socket; nothing: without TLS
-  std::string prefix = "sluice";             // of all keys; stands in them as it is
-  bool hash_identities = false;              // keys tell nobody who is counted
+  // Some servers of a cluster, none twice, which know all others; empty: it is none. Then `url` has
+  // neither host nor path, and database 0.
+  std::vector<Endpoint> cluster;
+  std::optional<UpstreamTlsSettings> tls;  // never with a Unix socket; nothing: without TLS
+  std::string prefix = "sluice";           // of all keys; stands in them as it is
+  bool hash_identities = false;            // keys tell nobody who is counted
   // For the hashes of identities (SipHash); nothing: a public one.
   std::optional<std::array<std::uint8_t, 16>> hash_key;
   Duration deadline = std::chrono::milliseconds{5};  // of one decision

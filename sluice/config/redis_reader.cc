@@ -19,8 +19,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kMaxPrefix = 64;
+constexpr std::uint16_t kServerPort = 6379;
 constexpr std::uint16_t kSentinelPort = 26379;
-constexpr std::size_t kMaxSentinels = 32;
+constexpr std::size_t kMaxNodes = 32;
 constexpr std::size_t kMaxMasterName = 128;
 constexpr std::string_view kOneOfTwo = "leave one of the two out";
 
@@ -33,6 +34,9 @@ void ReadUrl(Fields& fields, RedisUrl& url) {
                          : fields.Require("url", "write for example `url: redis://127.0.0.1:6379`");
   if (value && node.Find("sentinel") != nullptr) {
     return value->Complain("names a server, and `sentinel` finds one", kOneOfTwo);
+  }
+  if (value && node.Find("cluster") != nullptr) {
+    return value->Complain("names a server, and `cluster` is of several", kOneOfTwo);
   }
   const auto text = value ? value->Text() : std::nullopt;
   if (!text) return;
@@ -72,6 +76,9 @@ void ReadLogin(Fields& fields, const std::string& base_dir, RedisUrl& url) {
   if (const auto value = fields.Take("database")) {
     if (url.database != 0) value->Complain(kTwice, kOneOfTwo);
     url.database = static_cast<std::uint16_t>(value->Integer(0, 65535).value_or(0));
+    if (url.database != 0 && fields.node().Find("cluster") != nullptr) {
+      value->Complain("must be 0: a cluster has no other", "leave it out");
+    }
   }
 }
 
@@ -89,19 +96,19 @@ void ReadMaster(const Value& value, std::string& master) {
   }
 }
 
-void ReadSentinelNodes(const Value& value, std::vector<Endpoint>& nodes) {
+void ReadNodes(const Value& value, std::uint16_t port, std::string_view example,
+               std::string_view why_once, std::vector<Endpoint>& nodes) {
   for (const Value& item : value.Items()) {
     const auto text = item.Text();
     if (!text) continue;
-    const auto node = ParseEndpoint(*text, kSentinelPort);
+    const auto node = ParseEndpoint(*text, port);
     if (!node || node->port == 0) {
       item.Complain(fmt::format("must be HOST or HOST:PORT, got {}", Quoted(*text)),
-                    "write for example `[10.0.0.1:26379, 10.0.0.2:26379, 10.0.0.3:26379]`");
+                    fmt::format("write for example {}", example));
     } else if (std::find(nodes.begin(), nodes.end(), *node) != nodes.end()) {
-      item.Complain(fmt::format("names {} twice", Quoted(*text)),
-                    "each of them has one voice in where the primary is");
-    } else if (nodes.size() == kMaxSentinels) {
-      return value.Complain(fmt::format("must name at most {} of them", kMaxSentinels));
+      item.Complain(fmt::format("names {} twice", Quoted(*text)), why_once);
+    } else if (nodes.size() == kMaxNodes) {
+      return value.Complain(fmt::format("must name at most {} of them", kMaxNodes));
     } else {
       nodes.push_back(*node);
     }
@@ -115,7 +122,8 @@ SentinelSettings ReadSentinel(const Value& value, const std::string& base_dir) {
     ReadMaster(*master, sentinel.master);
   }
   if (const auto nodes = fields.Require("nodes", "write for example `nodes: [10.0.0.1:26379]`")) {
-    ReadSentinelNodes(*nodes, sentinel.nodes);
+    ReadNodes(*nodes, kSentinelPort, "`[10.0.0.1:26379, 10.0.0.2:26379, 10.0.0.3:26379]`",
+              "each of them has one voice in where the primary is", sentinel.nodes);
   }
   if (const auto user = fields.Take("username")) sentinel.user = user->Text().value_or("");
   if (const auto file = fields.Take("password_file")) {
@@ -188,6 +196,10 @@ RedisSettings ReadRedis(const Value& value, const std::string& base_dir) {
       sentinel->Complain("finds one server, and `cluster` is of several", kOneOfTwo);
     }
   }
+  if (const auto cluster = fields.Take("cluster")) {
+    ReadNodes(*cluster, kServerPort, "`[10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379]`",
+              "each of them is asked for all others", redis.cluster);
+  }
   ReadLogin(fields, base_dir, redis.url);
   ReadTlsOfRedis(fields, base_dir, redis);
   if (const auto prefix = fields.Take("prefix")) ReadPrefix(*prefix, redis.prefix);
@@ -201,7 +213,6 @@ RedisSettings ReadRedis(const Value& value, const std::string& base_dir) {
   if (const auto wait = fields.Take("connect_wait")) {
     redis.connect_wait = wait->Length(Duration{0}, 60s).value_or(redis.connect_wait);
   }
-  fields.Later({"cluster"});
   fields.Finish();
   return redis;
 }

@@ -54,6 +54,7 @@ TEST_F(RedisSettingsTest, WithoutItThereIsNone) {
 TEST_F(RedisSettingsTest, AUrlIsEnough) {
   EXPECT_EQ(Good("url: redis://10.0.0.7"), (RedisSettings{.url = {.host = "10.0.0.7", .port = 6379},
                                                           .sentinel = std::nullopt,
+                                                          .cluster = {},
                                                           .tls = std::nullopt,
                                                           .prefix = "sluice",
                                                           .hash_identities = false,
@@ -74,6 +75,7 @@ TEST_F(RedisSettingsTest, ReadsEveryField) {
               .port = 6380,
               .database = 3},
       .sentinel = std::nullopt,
+      .cluster = {},
       .tls = UpstreamTlsSettings{.ca = Path("ca.pem"), .server_name = "redis.internal"},
       .prefix = "eu:api",
       .hash_identities = true,
@@ -104,8 +106,35 @@ TEST_F(RedisSettingsTest, TheSchemeAloneTurnsTlsOn) {
 TEST_F(RedisSettingsTest, NeedsAUrl) {
   EXPECT_EQ(Complaints("deadline: 5ms"),
             "1:17 `redis` needs `url` = write for example `url: redis://127.0.0.1:6379`\n");
-  EXPECT_EQ(Complaints("cluster: [a]"),
-            "1:19 `cluster` is known, but not in this version = leave it out\n");
+}
+
+TEST_F(RedisSettingsTest, ServersOfAClusterStandInPlaceOfAUrl) {
+  Write("secret", "s3cret\n");
+  const RedisSettings settings = Good(
+      "cluster: [10.0.0.1, \"[::1]:7000\", r3.internal:7001], username: ann, "
+      "password_file: secret, database: 0, tls: {}");
+  EXPECT_EQ(settings.cluster,
+            (std::vector<Endpoint>{{"10.0.0.1", 6379}, {"::1", 7000}, {"r3.internal", 7001}}));
+  EXPECT_EQ(settings.url, (RedisUrl{.tls = true, .user = "ann", .password = "s3cret"}));
+  EXPECT_EQ(Good("cluster: r1").cluster, (std::vector<Endpoint>{{"r1", 6379}}));
+  EXPECT_EQ(Good("url: redis://h").cluster, std::vector<Endpoint>{});
+}
+
+TEST_F(RedisSettingsTest, TellsWhatIsWrongWithACluster) {
+  EXPECT_EQ(Complaints("url: redis://h, cluster: [a]"),
+            "1:24 `url` names a server, and `cluster` is of several = leave one of the two out\n");
+  EXPECT_EQ(Complaints("sentinel: { master: a, nodes: [b] }, cluster: [a]"),
+            "1:29 `sentinel` finds one server, and `cluster` is of several = leave one of the two "
+            "out\n");
+  EXPECT_EQ(Complaints("cluster: [a], database: 3"),
+            "1:43 `database` must be 0: a cluster has no other = leave it out\n");
+  EXPECT_EQ(Complaints("cluster: [h:0, \"redis://h\", a, a:6379]"),
+            "1:29 `cluster` must be HOST or HOST:PORT, got `h:0` = write for example "
+            "`[10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379]`\n"
+            "1:34 `cluster` must be HOST or HOST:PORT, got `redis://h` = write for example "
+            "`[10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379]`\n"
+            "1:50 `cluster` names `a:6379` twice = each of them is asked for all others\n");
+  EXPECT_NE(Complaints("cluster: []"), "");
 }
 
 TEST_F(RedisSettingsTest, SentinelsStandInPlaceOfAUrl) {

@@ -16,6 +16,7 @@
 #include "sluice/net/redis_sentinels.h"
 #include "sluice/net/tls_context.h"
 #include "sluice/server/certificates.h"
+#include "sluice/store/redis/redis_cluster_store.h"
 #include "sluice/telemetry/prometheus.h"
 
 namespace sluice {
@@ -28,11 +29,21 @@ Duration ConnectTimeout(Duration deadline) {
   return std::max<Duration>(std::chrono::milliseconds{300}, 4 * deadline);
 }
 
+std::vector<net::HostPort> NodesOf(const std::vector<config::Endpoint>& endpoints) {
+  std::vector<net::HostPort> nodes;
+  for (const config::Endpoint& node : endpoints) nodes.push_back({node.host, node.port});
+  return nodes;
+}
+
 // For the log; `found` is what the sentinels say. No password is in it.
 std::string AddressOf(const config::RedisSettings& settings, std::string_view found) {
   if (settings.sentinel) {
     return absl::StrCat(settings.sentinel->master, found.empty() ? "" : " at ",
                         absl::string_view(found.data(), found.size()));
+  }
+  if (!settings.cluster.empty()) {
+    return absl::StrCat(ToString(NodesOf(settings.cluster).front()),
+                        " and the rest of its cluster");
   }
   const config::RedisUrl& url = settings.url;
   return url.unix_socket.empty() ? absl::StrCat(url.host, ":", url.port) : url.unix_socket;
@@ -65,13 +76,11 @@ absl::StatusOr<net::RedisConnectionOptions> ConnectionOptions(const config::Redi
 void FindBySentinels(net::EventLoop& loop, const config::SentinelSettings& settings,
                      net::RedisConnectionOptions& connection) {
   net::RedisSentinelsOptions options{.master = settings.master,
+                                     .nodes = NodesOf(settings.nodes),
                                      .user = settings.user,
                                      .password = settings.password,
                                      .tls = connection.tls,
                                      .connect_timeout = connection.connect_timeout};
-  for (const config::Endpoint& node : settings.nodes) {
-    options.nodes.push_back({.host = node.host, .port = node.port});
-  }
   connection.primary = true;
   connection.find_address =
       net::RedisSentinels::Finder(std::make_shared<net::RedisSentinels>(loop, std::move(options)));
@@ -120,16 +129,17 @@ absl::StatusOr<std::unique_ptr<RedisStores>> RedisStores::Open(net::EventLoops& 
         self->Tell(report);
       };
     }
-    stores->stores_[i] = std::make_unique<redis::RedisStore>(loops[i], clock, std::move(options));
+    stores->OpenOne(loops[i], clock, std::move(options));
   }
   const std::uint64_t leased_keys = (config.bounds.leased_keys + loops.size() - 1) / loops.size();
   for (std::size_t i = 0; i < loops.size() && leased_keys > 0; ++i) {
     stores->loops_leases_.push_back(
-        std::make_unique<LoopLeases>(loops[i], clock, *stores->stores_[i], leased_keys));
+        std::make_unique<LoopLeases>(loops[i], clock, *stores->stores_[i].front, leased_keys));
   }
   stores->channel_ =
       std::make_unique<NodeChannel>(loops[0], clock, stores->denials(),
                                     redis::ChannelOptions{.connection = *std::move(connection),
+                                                          .seeds = NodesOf(settings.cluster),
                                                           .prefix = settings.prefix,
                                                           .node = config.node_name});
   return stores;
@@ -145,6 +155,23 @@ void RedisStores::LoopLeases::WakeAt(Time at) {
   timer.Start(at - clock.Read().steady, [this](bool come) {
     if (come) leases.OnTime(clock.Read().steady);
   });
+}
+
+void RedisStores::OpenOne(net::EventLoop& loop, const Clock& clock,
+                          redis::RedisStoreOptions options) {
+  LoopStore& store = stores_[loop.index()];
+  if (settings_.cluster.empty()) {
+    store.redis = std::make_unique<redis::RedisStore>(loop, clock, std::move(options));
+    store.front = store.redis.get();
+    return;
+  }
+  auto cluster = std::make_unique<redis::RedisClusterStore>(
+      loop, clock,
+      redis::RedisClusterOptions{.seeds = NodesOf(settings_.cluster), .store = std::move(options)});
+  store.split = std::make_unique<SplitStore>(
+      *cluster, [slots = cluster.get()](const RemoteClaim& claim) { return slots->PartOf(claim); });
+  store.redis = std::move(cluster);
+  store.front = store.split.get();
 }
 
 void RedisStores::Note(std::size_t loop, const redis::RedisHealth& health) {
@@ -176,9 +203,11 @@ void RedisStores::Note(std::size_t loop, const redis::RedisHealth& health) {
 }
 
 void RedisStores::Tell(const redis::ServerReport& report) {
-  if (report.facts == told_of_server_.facts && report.warnings == told_of_server_.warnings) return;
-  told_of_server_ = report;
-  const std::string address = AddressOf(settings_, stores_[0]->health().server);
+  redis::ServerReport& told = told_of_servers_[settings_.cluster.empty() ? "" : report.server];
+  if (report.facts == told.facts && report.warnings == told.warnings) return;
+  told = report;
+  const std::string address =
+      settings_.cluster.empty() ? AddressOf(settings_, report.server) : report.server;
   log::Info("shared store", {{"address", address}, {"server", report.facts}});
   for (const std::string& warning : report.warnings) {
     log::Warning("shared store", {{"address", address}, {"what", warning}});
@@ -198,7 +227,7 @@ bool RedisStores::WaitUntilUp(const std::stop_token& stop) {
 
 std::uint64_t RedisStores::UndosWaiting() const {
   std::uint64_t sum = 0;
-  for (const auto& store : stores_) sum += store->counters().undos_waiting.value();
+  for (const auto& store : stores_) sum += store.redis->counters().undos_waiting.value();
   return sum;
 }
 
@@ -212,7 +241,9 @@ void RedisStores::Close(Duration patience) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
   loops_.OnEach([this](net::EventLoop& loop) {
-    stores_[loop.index()].reset();
+    LoopStore& store = stores_[loop.index()];
+    store.redis.reset();  // what is under way ends with it
+    store.split.reset();
     if (!loops_leases_.empty()) loops_leases_[loop.index()].reset();
     if (loop.index() == 0) channel_.reset();
   });
@@ -229,7 +260,7 @@ RedisStores::State RedisStores::state() const {
   // loop is there before another.
   std::set<std::string> servers;
   for (const auto& store : stores_) {
-    const redis::RedisHealth health = store->health();
+    const redis::RedisHealth health = store.redis->health();
     if (!now.up && !health.up && !health.why.empty()) now.why = health.why;
     servers.insert(health.server);
   }
@@ -257,7 +288,7 @@ void RedisStores::WriteMetrics(std::string& out) const {
   using redis::RedisCounters;
   const auto sum = [this](OneWriterCounter RedisCounters::*counter) {
     std::uint64_t total = 0;
-    for (const auto& store : stores_) total += (store->counters().*counter).value();
+    for (const auto& store : stores_) total += (store.redis->counters().*counter).value();
     return total;
   };
   const State now = state();
@@ -308,12 +339,41 @@ void RedisStores::WriteMetrics(std::string& out) const {
                 "What the server answered in place of a decision, by kind.");
   for (std::size_t kind = 0; kind < redis::kServerErrors; ++kind) {
     std::uint64_t total = 0;
-    for (const auto& store : stores_) total += store->counters().errors[kind].value();
+    for (const auto& store : stores_) total += store.redis->counters().errors[kind].value();
     writer.Sample({{"kind", NameOf(static_cast<redis::ServerError>(kind))}}, total);
   }
   WriteWaits(out);
   WriteLeases(out);
+  if (!settings_.cluster.empty()) WriteCluster(out);
   channel_->WriteMetrics(out);
+}
+
+void RedisStores::WriteCluster(std::string& out) const {
+  using redis::RedisCounters;
+  constexpr std::array<std::string_view, redis::kRedirects> kKinds = {"moved", "ask", "tryagain"};
+  PrometheusWriter writer(out);
+  writer.Family("sluice_redis_redirects_total", "counter",
+                "What a server of the cluster sent elsewhere, or back, by its word for it.");
+  for (std::size_t kind = 0; kind < kKinds.size(); ++kind) {
+    std::uint64_t total = 0;
+    for (const LoopStore& store : stores_) total += store.redis->counters().redirects[kind].value();
+    writer.Sample({{"kind", kKinds[kind]}}, total);
+  }
+  std::uint64_t maps = 0;
+  std::uint64_t no_maps = 0;
+  std::uint64_t primaries = 0;
+  std::uint64_t missing = 0;
+  for (const LoopStore& store : stores_) {
+    const RedisCounters& counters = store.redis->counters();
+    maps += counters.maps.value();
+    no_maps += counters.no_maps.value();
+    primaries = std::max(primaries, counters.primaries.value());
+    missing = std::max(missing, counters.slots_missing.value());
+  }
+  writer.Single("sluice_redis_maps_total", "counter", "Maps of slots that were read.", maps);
+  writer.Single("sluice_redis_maps_failed_total", "counter", "Those that could not be.", no_maps);
+  writer.Single("sluice_redis_primaries", "gauge", "Servers that have slots.", primaries);
+  writer.Single("sluice_redis_slots_missing", "gauge", "Slots that no server decides on.", missing);
 }
 
 void RedisStores::WriteWaits(std::string& out) const {
@@ -321,7 +381,7 @@ void RedisStores::WriteWaits(std::string& out) const {
   std::array<std::uint64_t, RedisHistogram::kBuckets> counts{};
   Duration sum{0};
   for (const auto& store : stores_) {
-    const RedisHistogram& waits = store->counters().waits;
+    const RedisHistogram& waits = store.redis->counters().waits;
     for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += waits[i];
     sum += waits.sum();
   }

@@ -3,13 +3,15 @@
 //
 // They are one store to everybody else: up when each loop's is. A change of that is logged once;
 // the metrics and /readyz say what is so now, and since when. With store.redis.sentinel they say
-// which server is the primary, too.
+// which server is the primary, too. With store.redis.cluster each of them is of several servers,
+// and up when every slot has one that decides.
 //
 // Thread-safety: Open(), WaitUntilUp() and Close() from one thread that is none of the loops'; the
 // rest from any.
 #pragma once
 
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,7 +29,9 @@
 #include "sluice/net/timer.h"
 #include "sluice/server/node_channel.h"
 #include "sluice/store/lease/leases.h"
+#include "sluice/store/redis/redis_remote_store.h"
 #include "sluice/store/redis/redis_store.h"
+#include "sluice/store/split_store.h"
 
 namespace sluice {
 
@@ -42,7 +46,7 @@ class RedisStores {
   RedisStores(const RedisStores&) = delete;
   RedisStores& operator=(const RedisStores&) = delete;
 
-  [[nodiscard]] RemoteStore& of(const net::EventLoop& loop) { return *stores_[loop.index()]; }
+  [[nodiscard]] RemoteStore& of(const net::EventLoop& loop) { return *stores_[loop.index()].front; }
   [[nodiscard]] Duration deadline() const { return settings_.deadline; }
   // Null: nothing is to be leased.
   [[nodiscard]] Leases* leases(const net::EventLoop& loop) {
@@ -74,12 +78,21 @@ class RedisStores {
   void WriteMetrics(std::string& out) const;  // appends
 
  private:
+  // Of one loop.
+  struct LoopStore {
+    std::unique_ptr<redis::RedisRemoteStore> redis;
+    std::unique_ptr<SplitStore> split;  // of a cluster; null: of one server
+    RemoteStore* front = nullptr;       // who is asked
+  };
+
   RedisStores(net::EventLoops& loops, const config::Config& config);
+  void OpenOne(net::EventLoop& loop, const Clock& clock, redis::RedisStoreOptions options);
   void Note(std::size_t loop, const redis::RedisHealth& health);
   void Tell(const redis::ServerReport& report);  // on the first loop
   [[nodiscard]] std::uint64_t UndosWaiting() const;
   void WriteWaits(std::string& out) const;
   void WriteLeases(std::string& out) const;
+  void WriteCluster(std::string& out) const;
 
   // What a loop holds of leases, and the timer that gives back what is over.
   struct LoopLeases {
@@ -95,10 +108,10 @@ class RedisStores {
   const config::RedisSettings settings_;
   std::optional<HashKey> hash_key_;
   std::optional<DenialMemory> denials_;
-  redis::ServerReport told_of_server_;                      // to the log
-  std::vector<std::unique_ptr<redis::RedisStore>> stores_;  // by loop
-  std::vector<std::unique_ptr<LoopLeases>> loops_leases_;   // by loop; empty: nothing is leased
-  std::unique_ptr<NodeChannel> channel_;                    // on the first loop
+  std::map<std::string, redis::ServerReport> told_of_servers_;  // to the log; by address
+  std::vector<LoopStore> stores_;                               // by loop
+  std::vector<std::unique_ptr<LoopLeases>> loops_leases_;       // by loop; empty: nothing is leased
+  std::unique_ptr<NodeChannel> channel_;                        // on the first loop
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable_any changed_;

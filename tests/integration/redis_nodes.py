@@ -5,7 +5,7 @@ import tempfile
 import time
 
 from fault_proxy import FaultProxy
-from processes import OrdersApi, RedisServer, Sluice, wait_until
+from processes import OrdersApi, RedisServer, Sluice, free_port, wait_until
 
 
 class SentinelGroup:
@@ -70,6 +70,91 @@ class SentinelGroup:
 
     def stop(self):
         for server in self.sentinels + self.servers:
+            server.stop()
+
+
+class RedisCluster:
+    """Primaries that share the slots evenly, each with a replica; a second and a half after one fell its replica has its slots."""
+
+    SLOTS = 16384
+
+    def __init__(self, folder, primaries=3, replicas=1, timeout_ms=1000):
+        self.folder = folder
+        self.servers = [self._server(i, timeout_ms) for i in range(primaries * (1 + replicas))]
+        self.ids = [server.cli("CLUSTER", "MYID") for server in self.servers]
+        for i, (server, bus) in enumerate(zip(self.servers, self.buses)):
+            assert server.cli("CLUSTER", "SET-CONFIG-EPOCH", str(i + 1)) == "OK"
+            if i < primaries:
+                first, last = i * self.SLOTS // primaries, (i + 1) * self.SLOTS // primaries - 1
+                assert server.cli("CLUSTER", "ADDSLOTSRANGE", str(first), str(last)) == "OK"
+            assert self.servers[0].cli("CLUSTER", "MEET", "127.0.0.1", str(server.port), str(bus)) == "OK"
+        known = f"cluster_known_nodes:{len(self.servers)}"
+        wait_until(lambda: all(known in server.cli("CLUSTER", "INFO") for server in self.servers), "they know each other")
+        for i, server in enumerate(self.servers[primaries:]):
+            wait_until(lambda i=i, s=server: s.cli("CLUSTER", "REPLICATE", self.ids[i // replicas]) == "OK", "it replicates")
+        wait_until(lambda: all("cluster_state:ok" in server.cli("CLUSTER", "INFO") for server in self.servers), "it works")
+        wait_until(lambda: all("master_link_status:up" in server.cli("INFO", "replication")
+                               for server in self.servers[primaries:]), "replicas follow")
+
+    @property
+    def buses(self):
+        """Ports on which they speak to one another."""
+        return [int(server.options[server.options.index("--cluster-port") + 1]) for server in self.servers]
+
+    def _server(self, number, timeout_ms):
+        folder = os.path.join(self.folder, f"redis-{number}")
+        os.mkdir(folder)
+        return RedisServer(folder, "--cluster-enabled", "yes", "--cluster-port", str(free_port()), "--cluster-node-timeout",
+                           str(timeout_ms), "--repl-diskless-sync-delay", "0")
+
+    def where(self):
+        """Of store.redis."""
+        return "cluster: [" + ", ".join(f'"127.0.0.1:{server.port}"' for server in self.servers) + "]"
+
+    def running(self):
+        return [server for server in self.servers if server.process.poll() is None]
+
+    def owner(self, slot, asked=None):
+        """The server that has the slot, by the word of one of them; None: they do not know of one that runs."""
+        for line in (asked or self.running()[0]).cli("CLUSTER", "NODES").splitlines():
+            words = line.split()
+            ranges = [word.split("-") for word in words[8:] if "[" not in word]
+            if "fail" not in words[2] and any(int(range[0]) <= slot <= int(range[-1]) for range in ranges):
+                port = int(words[1].split("@")[0].rsplit(":", 1)[1])
+                return next(server for server in self.servers if server.port == port)
+        return None
+
+    def keys(self):
+        """Of the rules, and the server that has each."""
+        found = {}
+        for server in self.running():
+            if server.cli("ROLE").startswith("master"):
+                found.update((key, server) for key in server.counters() if ":1u{" not in key)
+        return found
+
+    def slot_of(self, key):
+        return int(self.running()[0].cli("CLUSTER", "KEYSLOT", key))
+
+    def move(self, slot, to, pause=0):
+        """As redis-cli does it, with a pause before each key."""
+        source = self.owner(slot)
+        ids = dict(zip(self.servers, self.ids))
+        assert to.cli("CLUSTER", "SETSLOT", str(slot), "IMPORTING", ids[source]) == "OK"
+        assert source.cli("CLUSTER", "SETSLOT", str(slot), "MIGRATING", ids[to]) == "OK"
+        while True:
+            time.sleep(pause)
+            key = source.cli("CLUSTER", "GETKEYSINSLOT", str(slot), "1")
+            if not key:
+                break
+            assert source.cli("MIGRATE", "127.0.0.1", str(to.port), key, "0", "5000") in ("OK", "NOKEY")
+        for server in [to] + [server for server in self.running() if server is not to]:
+            server.cli("CLUSTER", "SETSLOT", str(slot), "NODE", ids[to])
+
+    def cli(self, *command):
+        return self.running()[0].cli(*command)
+
+    def stop(self):
+        for server in self.servers:
             server.stop()
 
 
