@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "tests/simulation/counters.h"
+
 namespace sluice::simulation {
 namespace {
 
@@ -12,14 +14,11 @@ using namespace std::chrono_literals;
 constexpr Duration kAgainAfter = 200ms;
 constexpr Duration kTryAgainFor = 60s;
 constexpr Duration kMarkLives = 80s;
-constexpr Now kStart{Time{3h}, WallTime{3h}};
 
 }  // namespace
 
 Cluster::Node::Node(const World& world, Now start)
-    : counters(*MemoryStore::Open(
-          {.max_keys = 10'000, .hash_key = HashKey(HashKind::kSipHash13, {1, 2, 3})}, start)),
-      server(*counters, world, start) {}
+    : counters(OpenStore(start)), server(*counters, world, start) {}
 
 Cluster::Cluster(const World& world, int servers, testing::Random& random) {
   for (int i = 0; i < servers; ++i) {
