@@ -2,8 +2,10 @@
 // the server show the same.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "sluice/algorithm/limit.h"
 #include "sluice/base/time.h"
@@ -37,6 +39,20 @@ inline Promise Window(std::int64_t limit, Duration window) {
             return limit *
                    (end.time_since_epoch() / window - begin.time_since_epoch() / window + 1);
           }};
+}
+
+// The most by which a stretch of the server's time has more than was promised, in units; 0: none
+// has. `admitted`: when each unit was, by the server's clock.
+inline std::int64_t OverAdmission(std::vector<Time> admitted, const Promise& promise) {
+  std::sort(admitted.begin(), admitted.end());
+  std::int64_t worst = 0;
+  for (std::size_t i = 0; i < admitted.size(); ++i) {
+    for (std::size_t j = i; j < admitted.size(); ++j) {
+      const auto passed = static_cast<std::int64_t>(j - i + 1);
+      worst = std::max(worst, passed - promise.most(admitted[i], admitted[j]));
+    }
+  }
+  return worst;
 }
 
 }  // namespace sluice::simulation

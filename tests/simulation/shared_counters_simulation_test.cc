@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sluice/limiter/denial_memory.h"
@@ -168,15 +169,7 @@ std::int64_t WorstOverAdmission(const Course& run, const Promise& promise) {
   for (const Answer& answer : run.answers) {
     if (answer.allowed && !answer.undone) times.push_back(answer.decided.value_or(Time{}));
   }
-  std::sort(times.begin(), times.end());
-  std::int64_t worst = 0;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    for (std::size_t j = i; j < times.size(); ++j) {
-      const auto passed = static_cast<std::int64_t>(j - i + 1);
-      worst = std::max(worst, passed - promise.most(times[i], times[j]));
-    }
-  }
-  return worst;
+  return OverAdmission(std::move(times), promise);
 }
 
 // Of what the node had heard by then, the denial that was asked for last; null: none, or it has
