@@ -169,8 +169,8 @@ Result Simulate(const Setting& setting, std::uint64_t seed) {
   Random random(seed);
   World world;
   Cluster cluster(world, setting.servers, random);
+  std::vector<std::unique_ptr<Node>> nodes;  // outlive the rules that calls still hold
   Course course;
-  std::vector<std::unique_ptr<Node>> nodes;
   for (int i = 0; i < setting.nodes; ++i) {
     const auto node_seed = seed * 1000 + static_cast<std::uint64_t>(i);
     nodes.push_back(std::make_unique<Node>(world, cluster, setting, node_seed, random, course));
