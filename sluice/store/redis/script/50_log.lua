@@ -135,7 +135,12 @@ if letter == 'g' then
   function self.write(key, limit, log, life)
     local header = limit.sig .. format('%.0f %.0f', log.latest, log.live + log.more)
     if log.over or not log.chunk then
-      if log.exists then call('DEL', key) end
+      if log.exists then
+        -- Where a cluster moves the slot nothing can be put under a key that is gone. That fails
+        -- here, by a key that never was, while the state is still there.
+        call('PTTL', key .. '~')
+        call('DEL', key)
+      end
       call('RPUSH', key, header, unpack(log.added))
     else
       if log.first > 1 then
