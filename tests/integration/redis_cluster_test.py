@@ -4,11 +4,18 @@
 
 Three primaries with a replica each. The drills print a row of the table in docs/redis.md, as redis_drills_test.py does.
 """
+import contextlib
 import json
+import time
 import unittest
 
+import redis_drills_test as drills
 from processes import ask, wait_until
 from redis_nodes import RedisCluster, nodes
+from store_load import Load, Timers, admitted, bucket, most_above
+
+# Less than the cluster's node timeout, after which the others begin to act.
+SURELY_AWAY = 0.8
 
 
 def state(sluice):
@@ -36,6 +43,58 @@ class OneLimit(unittest.TestCase):
                 for server in redis.servers[:3]:
                     sluice.wait_for(rf"shared store address=127.0.0.1:{server.port} server=\"?redis \d")
             wait_until(lambda: all(sluice.metric("sluice_nodes") == 2 for sluice in gateways), "they know each other")
+
+
+def slots(redis):
+    """Of the keys that the drills count by."""
+    return sorted({redis.slot_of(key) for key in redis.keys() if key.endswith(tuple(f":{name}" for name in drills.KEYS))})
+
+
+@contextlib.contextmanager
+def killed(redis, _):
+    """All that is counted lies on one primary by then, brought there under load."""
+    first, *more = slots(redis)
+    victim = redis.owner(first)
+    for slot in more:
+        if redis.owner(slot) is not victim:
+            redis.move(slot, victim)
+    victim.kill()
+    yield SURELY_AWAY
+    asked = redis.running()[-1]  # not of whom connections are counted
+    wait_until(lambda: redis.owner(first, asked) not in (None, victim), "its replica is promoted")
+
+
+class Drills(drills.Drill):
+    server = RedisCluster
+
+    def test_a_primary_that_is_killed(self):
+        self.drill("Cluster: a primary killed, its replica promoted", killed, forgets=True)
+
+    def test_slots_that_move(self):
+        with nodes(drills.RULES, drills.NODES, deadline_ms=drills.DEADLINE_MS, server=RedisCluster) as (redis, _, _, gateways):
+            load = Load(gateways, drills.KEYS, drills.REQUESTS, drills.LOAD, drills.CLIENTS)
+            with load.running():
+                time.sleep(1)
+                before, timers, moves = drills.Figures(gateways), Timers(), 0
+                end = time.monotonic() + 5
+                while time.monotonic() < end:
+                    for slot in slots(redis):
+                        primaries = redis.servers[:3]
+                        others = [server for server in primaries if server is not redis.owner(slot)]
+                        redis.move(slot, others[moves % 2], pause=0.01)
+                        moves += 1
+                after = drills.Figures(gateways)
+                late_ms = 1000 * timers.stop()
+            followed = sum(sluice.metric('sluice_redis_redirects_total{kind="moved"}') for sluice in gateways)
+        print(f"({moves} moves of a slot, {followed} requests sent elsewhere)", flush=True)
+        self.tell("Cluster: slots move from server to server, for 5 s", load.answers, before, after, 0, False, late_ms)
+        for key in drills.KEYS:
+            passed = admitted(load.answers, rule="closed", key=key)
+            self.assertEqual(most_above(passed, bucket(drills.BURST, drills.RATE))[0], 0, key)
+            self.assertGreaterEqual(len(passed), 4 * drills.RATE, key)
+        self.assertGreater(moves, 5)
+        self.assertGreater(followed, moves)
+        self.assertLessEqual(after.longest_wait(before, 0.99), self.most_to_wait(after, late_ms))
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ class RedisCluster:
         folder = os.path.join(self.folder, f"redis-{number}")
         os.mkdir(folder)
         return RedisServer(folder, "--cluster-enabled", "yes", "--cluster-port", str(free_port()), "--cluster-node-timeout",
-                           str(timeout_ms), "--repl-diskless-sync-delay", "0")
+                           str(timeout_ms), "--cluster-require-full-coverage", "no", "--repl-diskless-sync-delay", "0")
 
     def where(self):
         """Of store.redis."""
