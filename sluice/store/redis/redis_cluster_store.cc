@@ -65,6 +65,7 @@ class RedisClusterStore::Core final : private MapSource::Events, private GroupHo
         keep_unused_(options.keep_unused),
         groups_(loop, keys_, counters_, options.store.max_waiting),
         owners_(kSlotCount),
+        no_owner_(absl::UnavailableError("no server of the cluster has the key's slot")),
         why_(absl::UnavailableError("the cluster has not answered yet")),
         health_{.since = clock.Read().wall, .why = std::string(why_.message())},
         resume_(loop, [this] { Resume(); }),
@@ -146,8 +147,9 @@ class RedisClusterStore::Core final : private MapSource::Events, private GroupHo
 
   std::vector<Server*> owners_;  // of each slot; null: nobody
   bool has_map_ = false;
-  std::size_t failures_ = 0;  // in a row, to get one
-  absl::Status why_;          // there is none
+  std::size_t failures_ = 0;     // in a row, to get one
+  const absl::Status no_owner_;  // ready made, for it is given to many
+  absl::Status why_;             // there is no map
   std::size_t missing_ = kSlotCount;
   std::size_t next_to_ask_ = 0;
 
@@ -213,7 +215,7 @@ absl::Status RedisClusterStore::Core::Apply(RemoteGroup& group, Time deadline, D
 absl::Status RedisClusterStore::Core::Enter(AskedGroup& asked) {
   asked.asking = false;
   if (Server* const owner = owners_[asked.slot]) return owner->one.calls().Enter(asked);
-  if (has_map_) return absl::UnavailableError(absl::StrCat("no server has slot ", asked.slot));
+  if (has_map_) return no_owner_;
   if (failures_ >= seeds_) return why_;
   asked.holder = this;
   homeless_.push_back(&asked);

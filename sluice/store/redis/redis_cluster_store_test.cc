@@ -328,7 +328,7 @@ TEST_F(RedisClusterStoreTest, SlotsThatNobodyHasAreRefusedAndCounted) {
   EXPECT_TRUE(Ask().ok());
   int i = 0;
   while (SlotOf(NameOf(std::to_string(i))) <= slot_) ++i;
-  ExpectUnavailable(Ask(std::to_string(i)), "no server has slot");
+  ExpectUnavailable(Ask(std::to_string(i)), "has the key's slot");
   EXPECT_THAT(store_->health().why,
               HasSubstr("nobody decides on " + std::to_string(16383 - slot_) + " of 16384 slots"));
   EXPECT_EQ(store_->counters().slots_missing.value(), 16383u - slot_);

@@ -2,6 +2,7 @@
 // takes for the reply, by malloc.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -10,7 +11,9 @@
 #include "sluice/base/clock.h"
 #include "sluice/base/steady_now.h"
 #include "sluice/net/event_loops.h"
+#include "sluice/net/testing/redis_cluster.h"
 #include "sluice/net/testing/redis_server.h"
+#include "sluice/store/redis/redis_cluster_store.h"
 #include "sluice/store/redis/redis_store.h"
 #include "tests/allocations/counting_new.h"
 
@@ -33,12 +36,12 @@ class Rounds {
   static constexpr int kWarm = 50;
   static constexpr int kCounted = 200;
 
-  void Begin(net::EventLoop& loop, const std::string& unix_socket) {
+  using Open =
+      std::function<std::unique_ptr<RedisRemoteStore>(net::EventLoop& loop, const Clock& clock)>;
+
+  void Begin(net::EventLoop& loop, const Open& open) {
     CountAllocationsOfThisThread();
-    RedisStoreOptions options;
-    options.connection.unix_socket = unix_socket;
-    options.mark_undos = true;
-    store_ = std::make_unique<RedisStore>(loop, clock_, options);
+    store_ = open(loop, clock_);
     Limit shifted = *fixed_window::MakeLimit(1'000'000, 24h);
     std::get<fixed_window::Limit>(shifted).per_key_offset = true;
     for (const Limit& limit :
@@ -96,7 +99,7 @@ class Rounds {
   }
 
   SystemClock clock_;
-  std::unique_ptr<RedisStore> store_;
+  std::unique_ptr<RedisRemoteStore> store_;
   std::vector<std::shared_ptr<const RemoteLimit>> limits_;
   std::vector<std::string> keys_;
   std::vector<RemoteClaim> claims_;
@@ -107,12 +110,11 @@ class Rounds {
   std::promise<std::uint64_t> done_;
 };
 
-TEST(RedisStoreAllocations, ADecisionTakesNothingButItsReply) {
-  net::testing::RedisServer server;
+void ExpectNothingIsTaken(const Rounds::Open& open) {
   net::EventLoops loops(1);
   Rounds rounds;
   loops.Start();
-  loops.OnEach([&](net::EventLoop& loop) { rounds.Begin(loop, server.unix_socket()); });
+  loops.OnEach([&](net::EventLoop& loop) { rounds.Begin(loop, open); });
   const std::uint64_t taken = rounds.Allocations();
   if (kFrames == 0) {
     EXPECT_EQ(taken, 0u);
@@ -121,6 +123,26 @@ TEST(RedisStoreAllocations, ADecisionTakesNothingButItsReply) {
   }
   loops.OnEach([&](net::EventLoop&) { rounds.End(); });
   loops.Stop();
+}
+
+TEST(RedisStoreAllocations, ADecisionTakesNothingButItsReply) {
+  net::testing::RedisServer server;
+  ExpectNothingIsTaken([&](net::EventLoop& loop, const Clock& clock) {
+    RedisStoreOptions options;
+    options.connection.unix_socket = server.unix_socket();
+    options.mark_undos = true;
+    return std::make_unique<RedisStore>(loop, clock, options);
+  });
+}
+
+TEST(RedisStoreAllocations, NorDoesOneInACluster) {
+  net::testing::RedisCluster cluster({.primaries = 1});
+  ExpectNothingIsTaken([&](net::EventLoop& loop, const Clock& clock) {
+    return std::make_unique<RedisClusterStore>(
+        loop, clock,
+        RedisClusterOptions{
+            .seeds = {{"127.0.0.1", cluster.ports()[0]}}, .look_every = 1h, .look_soon = 1h});
+  });
 }
 
 }  // namespace
