@@ -38,9 +38,12 @@ RedisCluster::RedisCluster(const Options& options) {
                                      std::to_string(options.node_timeout.count()),
                                      "--repl-diskless-sync-delay",
                                      "0"};
+    if (options.listens == RedisServer::Listens::kTls) {
+      more.insert(more.end(), {"--tls-cluster", "yes"});
+    }
     more.insert(more.end(), options.more.begin(), options.more.end());
     nodes_.push_back(std::make_unique<RedisServer>(
-        RedisServer::Options{.listens = RedisServer::Listens::kTcp, .more = std::move(more)}));
+        RedisServer::Options{.listens = options.listens, .more = std::move(more)}));
     ids_.emplace_back(nodes_[i]->Ask({"CLUSTER", "MYID"}).text());
     const std::string epoch = std::to_string(i + 1);
     MustBeOk(nodes_[i]->Ask({"CLUSTER", "SET-CONFIG-EPOCH", epoch}));

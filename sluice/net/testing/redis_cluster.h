@@ -29,6 +29,8 @@ class RedisCluster {
     std::size_t replicas = 0;  // of each
     // Without a word from a node for so long the others give it up.
     std::chrono::milliseconds node_timeout{1000};
+    // kTls: among themselves, too.
+    RedisServer::Listens listens = RedisServer::Listens::kTcp;
     std::vector<std::string> more;  // of each server's command line
   };
 

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "sluice/base/steady_now.h"
+#include "sluice/net/testing/certificates.h"
 #include "sluice/net/testing/redis_cluster.h"
+#include "sluice/net/tls_context.h"
 #include "sluice/store/redis/redis_cluster_store.h"
 #include "sluice/store/redis/redis_slots.h"
 #include "sluice/store/redis/testing/store_on_loop.h"
@@ -88,6 +90,32 @@ TEST_F(RedisClusterLiveTest, EachKeyIsCountedWhereItsSlotIs) {
   EXPECT_EQ(counters.slots_missing.value(), 0u);
   EXPECT_EQ(counters.redirects[0].value(), 0u);
   EXPECT_EQ(store_->health().server, "a cluster of 3 primaries");
+}
+
+TEST_F(RedisClusterLiveTest, EachServerIsSpokenToByTlsAndShowsWhoItIs) {
+  net::testing::TestAuthority authority;
+  const net::testing::KeyPair pair = authority.Issue({.names = {"127.0.0.1"}});
+  cluster_.emplace(RedisCluster::Options{
+      .primaries = 3,
+      .listens = net::testing::RedisServer::Listens::kTls,
+      .more = {"--tls-cert-file", pair.certificate_file, "--tls-key-file", pair.key_file,
+               "--tls-ca-cert-file", authority.ca_file(), "--tls-auth-clients", "no"}});
+  RedisClusterOptions options = To(*cluster_);
+  options.store.connection.tls =
+      net::TlsClientContext::Load({.ca_file = authority.ca_file()}).value();
+  store_.emplace(options);
+  const LimitPtr limit = store_->Prepare(*token_bucket::MakeLimit({5, 1h}, 5));
+  for (int part = 0; part < 20; ++part) {
+    EXPECT_EQ(Admitted(*store_, limit, std::to_string(part), 8), 5u);
+  }
+  EXPECT_EQ(store_->counters().primaries.value(), 3u);
+  // A name that none of them proves to have.
+  options.store.connection.tls =
+      net::TlsClientContext::Load({.ca_file = authority.ca_file(), .server_name = "other.test"})
+          .value();
+  StoreOnLoop other(options);
+  EXPECT_TRUE(other.AwaitThat([&](const RedisCounters&) { return other.healths() > 0; }));
+  EXPECT_THAT(other.health().why, HasSubstr("TLS handshake"));
 }
 
 TEST_F(RedisClusterLiveTest, WhileASlotMovesKeyByKeyEachUnitPassesOnce) {
