@@ -5,6 +5,13 @@
 
 namespace sluice {
 
+namespace {
+
+// While the store is slow; what it then says of the demand is from as long ago.
+constexpr Duration kLongestOfAll = std::chrono::seconds{1};
+
+}  // namespace
+
 Duration AutomaticLease(const Limit& limit) {
   constexpr Duration kLongest = std::chrono::milliseconds{100};
   return std::min(std::clamp(WindowOf(limit) / 50, kShortestLease, kLongest), LongestLease(limit));
@@ -18,8 +25,9 @@ std::optional<LeaseSize> LeaseSizeOf(const Limit& limit, std::uint64_t most, Dur
   const std::uint64_t possible = MostLeased(limit, length);
   most = most > 0 ? std::min(most, possible) : possible;
   if (most < kLeastLeased) return std::nullopt;
-  return LeaseSize{
-      .most = most, .length = length, .longest = automatic ? LongestLease(limit) : length};
+  return LeaseSize{.most = most,
+                   .length = length,
+                   .longest = automatic ? std::min(kLongestOfAll, LongestLease(limit)) : length};
 }
 
 }  // namespace sluice

@@ -24,8 +24,8 @@ inline constexpr Duration kShortestLease = std::chrono::milliseconds{1};
 struct LeaseSize {
   std::uint64_t most = 0;  // units of one lease; >= kLeastLeased
   Duration length{0};      // of one lease; from kShortestLease up to LongestLease()
-  // While the store is slow to answer a lease may be longer than that, up to this. As `length`
-  // where that was said.
+  // While the store is slow to answer a lease may be longer than that, up to this, a second at
+  // most. As `length` where that was said.
   Duration longest{0};
 };
 

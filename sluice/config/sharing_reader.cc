@@ -20,7 +20,7 @@ constexpr std::array<Value::Word<OnStoreFailure>, 3> kFailures = {
      {"closed", OnStoreFailure::kClosed},
      {"local", OnStoreFailure::kLocal}}};
 
-// 1 to 1,000,000, in digits alone.
+// 0 to 1,000,000, in digits alone.
 std::optional<std::int64_t> Whole(std::string_view digits) {
   digits = Trim(digits);
   std::int64_t number = 0;

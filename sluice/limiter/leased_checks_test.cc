@@ -107,6 +107,17 @@ TEST_F(LeasedChecksTest, UndoneAfterTheLeaseHasEndedItGoesToTheStore) {
   EXPECT_EQ(shared_->undone(), undone + 1) << "once";
 }
 
+TEST_F(LeasedChecksTest, AnOutcomeAndItsCopyAreUndoneOnce) {
+  Use({Leased("r", Bucket(10'000, 1s, 10'000))});
+  WarmUp();
+  ASSERT_TRUE(Begin());
+  const std::uint64_t held = Held();
+  Outcome copy = outcome_;
+  limiter_->Undo(copy);
+  limiter_->Undo(outcome_);
+  EXPECT_EQ(Held(), held + 1);
+}
+
 TEST_F(LeasedChecksTest, WhileTheStoreIsGoneWhatIsHeldAnswersFirst) {
   Rule closed = Leased("r", Bucket(10'000, 1s, 10'000));
   closed.on_store_failure = OnStoreFailure::kClosed;

@@ -31,7 +31,7 @@ bool IsRemote(const Outcome& outcome, const RuleResult& result) {
   return result.claim >= 0 && static_cast<std::size_t>(result.claim) >= outcome.local_claims;
 }
 
-// Of all limits that count under one key, in all generations.
+// Names a limit among all that count under one key, also in other generations of the rules.
 std::uint64_t LimitName(const Outcome& outcome, std::uint32_t limit_index) {
   constexpr std::uint64_t kMostLimits = 1 << 16;  // of a rule
   return outcome.rules->rules().generation() * kMostLimits + limit_index + 1;
@@ -163,19 +163,21 @@ void RemoteChecks::TakeLeased(Outcome& outcome, const RuleSet::Scratch& keys, No
   }
 }
 
-void RemoteChecks::PutBack(const Outcome& outcome, const RemotePart::Leased& leased,
-                           Claim& claim) const {
-  const std::string_view keys = outcome.remote->leased_keys;
-  parts_.leases->PutBack({.key = claim.key, .limit = LimitName(outcome, leased.limit_index)},
-                         keys.substr(leased.key.begin, leased.key.size), *leased.terms,
-                         leased.lease, claim.receipt);
+void RemoteChecks::PutBack(const Outcome& outcome, RemotePart::Leased& leased, Claim& claim) const {
+  if (leased.lease != 0) {  // a copy of the outcome shares in it
+    const std::string_view keys = outcome.remote->leased_keys;
+    parts_.leases->PutBack({.key = claim.key, .limit = LimitName(outcome, leased.limit_index)},
+                           keys.substr(leased.key.begin, leased.key.size), *leased.terms,
+                           leased.lease, claim.receipt);
+  }
+  leased.lease = 0;
   claim.receipt.units = 0;
 }
 
 // The request is denied: what it took of leases is there for others, and what it is told is how it
 // is without it.
 void RemoteChecks::PutBackLeased(Outcome& outcome) const {
-  for (const RemotePart::Leased& leased : outcome.remote->leased) {
+  for (RemotePart::Leased& leased : outcome.remote->leased) {
     Claim& claim = outcome.claims[leased.claim];
     if (claim.receipt.units == 0) continue;
     claim.decision.remaining += claim.receipt.units;
@@ -420,8 +422,8 @@ void RemoteChecks::Finish(Outcome& outcome) {
 
 void RemoteChecks::Undo(const Outcome& outcome, Claim& claim) {
   const auto index = static_cast<std::size_t>(&claim - outcome.claims.data());
-  const RemotePart& part = *outcome.remote;
-  for (const RemotePart::Leased& leased : part.leased) {
+  RemotePart& part = *outcome.remote;
+  for (RemotePart::Leased& leased : part.leased) {
     if (leased.claim == index) PutBack(outcome, leased, claim);
   }
   for (std::size_t i = 0; i < part.counted.size(); ++i) {

@@ -63,8 +63,8 @@ struct RemotePart {
     std::size_t claim;  // of the outcome's
     std::uint32_t limit_index;
     const LeaseTerms* terms;
-    std::uint64_t lease;
-    KeySpan key;  // in `leased_keys`
+    std::uint64_t lease;  // 0: put back
+    KeySpan key;          // in `leased_keys`
   };
 
   std::vector<Leased> leased;
@@ -116,7 +116,7 @@ class RemoteChecks {
   bool BeginLocal(const LimitRequest& request, Outcome& outcome, const RuleSet::Scratch& keys,
                   bool refused, Now now);
   void TakeLeased(Outcome& outcome, const RuleSet::Scratch& keys, Now now) const;
-  void PutBack(const Outcome& outcome, const RemotePart::Leased& leased, Claim& claim) const;
+  void PutBack(const Outcome& outcome, RemotePart::Leased& leased, Claim& claim) const;
   void PutBackLeased(Outcome& outcome) const;
   bool Recall(Outcome& outcome, Now now) const;
   void RememberDenials(const Outcome& outcome) const;

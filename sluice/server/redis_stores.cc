@@ -225,10 +225,15 @@ bool RedisStores::WaitUntilUp(const std::stop_token& stop) {
   return false;
 }
 
-std::uint64_t RedisStores::UndosWaiting() const {
-  std::uint64_t sum = 0;
-  for (const auto& store : stores_) sum += store.redis->counters().undos_waiting.value();
-  return sum;
+bool RedisStores::OwesAnything() const {
+  const auto owes = [](const LoopStore& store) {
+    return store.redis->counters().undos_waiting.value() > 0;
+  };
+  const auto asks = [](const auto& of_loop) {
+    return of_loop->leases.counters().asking.value() > 0;
+  };
+  return std::any_of(loops_leases_.begin(), loops_leases_.end(), asks) ||
+         std::any_of(stores_.begin(), stores_.end(), owes);
 }
 
 void RedisStores::Close(Duration patience) {
@@ -237,7 +242,7 @@ void RedisStores::Close(Duration patience) {
   loops_.OnEach([this](net::EventLoop& loop) {
     if (Leases* const held = leases(loop)) held->Close();
   });
-  while (UndosWaiting() > 0 && std::chrono::steady_clock::now() < end) {
+  while (OwesAnything() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
   loops_.OnEach([this](net::EventLoop& loop) {
@@ -247,6 +252,7 @@ void RedisStores::Close(Duration patience) {
     if (!loops_leases_.empty()) loops_leases_[loop.index()].reset();
     if (loop.index() == 0) channel_.reset();
   });
+  loops_leases_.clear();
   stores_.clear();
 }
 

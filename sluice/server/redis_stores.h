@@ -89,7 +89,8 @@ class RedisStores {
   void OpenOne(net::EventLoop& loop, const Clock& clock, redis::RedisStoreOptions options);
   void Note(std::size_t loop, const redis::RedisHealth& health);
   void Tell(const redis::ServerReport& report);  // on the first loop
-  [[nodiscard]] std::uint64_t UndosWaiting() const;
+  // Undos that wait, or a lease whose answer is on its way, and which goes back then.
+  [[nodiscard]] bool OwesAnything() const;
   void WriteWaits(std::string& out) const;
   void WriteLeases(std::string& out) const;
   void WriteCluster(std::string& out) const;

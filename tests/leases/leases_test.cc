@@ -303,6 +303,74 @@ TEST_F(LeasesTest, ARestThatIsTooSmallGivesWayToTheNextLease) {
   EXPECT_LE(Held(), 80u);
 }
 
+TEST_F(LeasesTest, PutBackAfterTheLastUnitWasTakenIsSpentBySomebodyElse) {
+  AskMany(8);
+  while (Held() > 1) ASSERT_TRUE(Ask());
+  Answer();
+  ASSERT_TRUE(Ask());
+  leases_->PutBack(Name("hot"), "hot", terms_, taken_->lease, taken_->receipt);
+  EXPECT_EQ(shared_->undone(), 0u);
+}
+
+TEST_F(LeasesTest, RequestsThatPutBackAreNoDemand) {
+  Use(1'000, 1s, 1'000, 100ms);
+  AskMany(8);
+  const std::size_t asked = shared_->asked();
+  for (int i = 0; i < 90; ++i) {
+    Advance(1ms);
+    ASSERT_TRUE(Ask());
+    leases_->PutBack(Name("hot"), "hot", terms_, taken_->lease, taken_->receipt);
+    Answer();
+  }
+  EXPECT_EQ(shared_->asked(), asked);
+}
+
+TEST_F(LeasesTest, ACostThatNoLeaseCanHaveDoesNotKeepTheKeyFromBeingLeased) {
+  Use(1'000, 1s, 1'000, 100ms);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_FALSE(Ask(i < 3 ? 1 : 100'000));
+    EXPECT_EQ(shared_->waiting(), 0u);
+  }
+  EXPECT_FALSE(Ask());
+  EXPECT_EQ(shared_->waiting(), 1u) << "the fourth of those that can";
+}
+
+TEST_F(LeasesTest, TwoRestsThatAreTooSmallDoNotKeepTheNextLeaseFromBeingAskedFor) {
+  Use(1'000'000, 1s, 1'000'000, 100ms, 100);
+  for (int i = 0; i < 300; ++i) {
+    Ask(60);
+    Answer();
+  }
+  EXPECT_EQ(leases_->counters().granted.value(), 0u) << "less than what eight take";
+  Advance(200ms);
+  for (int i = 0; i < 60; ++i) {
+    Ask(12);
+    Answer();
+  }
+  const std::uint64_t granted = leases_->counters().granted.value();
+  for (int i = 0; i < 60; ++i) {
+    Ask(12);
+    Answer();
+  }
+  EXPECT_GE(leases_->counters().granted.value(), granted + 4);
+}
+
+TEST_F(LeasesTest, AnAnswerThatIsLostMakesNoLeaseLonger) {
+  Use(1'000, 1s, 1'000, 0ns);  // for 20 ms
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 50; ++i) EXPECT_FALSE(Ask());
+    ASSERT_EQ(shared_->waiting(), 1u);
+    Advance(100ms);
+    shared_->Fail(absl::DeadlineExceededError("late"));
+    Advance(20ms);
+  }
+  for (int i = 0; i < 50; ++i) Ask();
+  Answer();
+  EXPECT_TRUE(Ask());
+  Advance(20ms - 20us);
+  EXPECT_FALSE(Ask());
+}
+
 TEST_F(LeasesTest, OthersHaveTheirOwn) {
   AskMany(20);
   EXPECT_FALSE(Ask(1, "other"));

@@ -16,6 +16,7 @@ struct LeaseCounters {
   OneWriterCounter put_back;  // of those, by requests that did not pass
   OneWriterCounter returned;  // to the store
   OneWriterCounter keys;      // of which something is held now
+  OneWriterCounter asking;    // leases that are asked for now
 };
 
 }  // namespace sluice

@@ -18,8 +18,12 @@ constexpr int kPace = 1000;
 // For how long a key rests of which the store granted nothing.
 constexpr Duration kShortestRest = milliseconds{1};
 
-// An answer that comes later is worth little, but what it took has to be known to go back.
-constexpr Duration kShortestDeadline = milliseconds{10};
+// For so long an answer is waited for, or for as long as the lease lasts: it may come too late for
+// that, but what it took has to be known to go back, and how long it took to ask for a longer one.
+constexpr Duration kPatience = milliseconds{100};
+
+// So that no sum of what is wanted overflows.
+constexpr std::uint64_t kMostWanted = std::uint64_t{1} << 60;
 
 // What nobody wanted for as long goes back before its end.
 Duration IdleAfter(Duration length) { return std::max<Duration>(length / 4, milliseconds{5}); }
@@ -90,17 +94,21 @@ void Leases::CountDemand(Entry& entry, Duration length, std::uint64_t cost, Time
     entry.units = entry.requests = 0;
     entry.begun = now;
   }
-  entry.units += cost;
+  entry.units = std::min(entry.units + cost, kMostWanted);
   ++entry.requests;
   entry.wanted = now;
+}
+
+std::uint64_t Leases::MeanCost(const Entry& entry) {
+  return entry.requests > 0 ? entry.units / entry.requests : 0;
 }
 
 // Of what is held the lease that ends first, of those that have enough.
 Leases::Held* Leases::Usable(Entry& entry, std::uint64_t cost, Time now) {
   while (entry.holds() && now >= entry.held[0].until) DropFirst(entry);
-  if (entry.held[0].left < std::min(cost, kLeastLeased) && entry.held[1].left >= cost) {
-    DropFirst(entry);  // a rest that would keep the next lease from being asked for
-  }
+  // A rest that is too small for most requests would keep the next lease from being asked for.
+  const std::uint64_t rest = std::max(kLeastLeased, MeanCost(entry));
+  if (entry.held[1].id != 0 && entry.held[0].left < std::min(cost, rest)) DropFirst(entry);
   for (Held& held : entry.held) {
     if (held.left >= cost) return &held;
   }
@@ -109,7 +117,8 @@ Leases::Held* Leases::Usable(Entry& entry, std::uint64_t cost, Time now) {
 
 std::optional<Leases::Taken> Leases::Take(const Name& name, std::string_view key,
                                           const LeaseTerms& terms, std::uint64_t cost, Time now) {
-  if (closed_) return std::nullopt;
+  // What no lease can have is no demand for one.
+  if (closed_ || cost > terms.size.most) return std::nullopt;
   Entry* const entry = FindOrPlace(name, now);
   if (entry == nullptr) return std::nullopt;
   const Duration length = LengthOf(terms);
@@ -121,21 +130,11 @@ std::optional<Leases::Taken> Leases::Take(const Name& name, std::string_view key
     taken->decision.reset_after =
         std::max(taken->decision.reset_after - (now - held->since), Duration{0});
     taken->receipt.units = cost;
-    Spend(*entry, *held, cost);
+    held->left -= cost;
+    counters_.taken.Add(cost);
   }
   if (!entry->asking && entry->held[1].id == 0) AskWhereWorthIt(*entry, key, terms, length, now);
   return taken;
-}
-
-void Leases::Spend(Entry& entry, Held& held, std::uint64_t cost) {
-  counters_.taken.Add(cost);
-  held.left -= cost;
-  if (held.left > 0) return;
-  if (&held == entry.held.data()) {
-    DropFirst(entry);
-  } else {
-    held = {};
-  }
 }
 
 // How many units will be wanted within the next `length`, by what was wanted lately.
@@ -146,26 +145,30 @@ std::uint64_t Leases::Wanted(const Entry& entry, Duration length, Time now) {
   return std::max(entry.units_before, 2 * entry.units);
 }
 
+// The most that one lease may have.
+std::uint64_t Leases::Ceiling(const Entry& entry, const LeaseTerms& terms, Duration length,
+                              Time now) {
+  const Limit& limit = terms.limit->limit();
+  const bool known = entry.remained_at != Time::min() && now - entry.remained_at < length;
+  const std::uint64_t quarter =
+      known ? entry.remained / 4 : std::max(CapacityOf(limit) / 4, kLeastLeased);
+  return std::min({terms.size.most, MostLeased(limit, length), quarter});
+}
+
 void Leases::AskWhereWorthIt(Entry& entry, std::string_view key, const LeaseTerms& terms,
                              Duration length, Time now) {
   if (now < entry.rests_until) return;
   const std::uint64_t wanted = Wanted(entry, length, now);
-  std::uint64_t spendable = 0;
+  std::uint64_t spendable = 0;  // of what is held, until that ends
   if (entry.holds()) {
     const Duration lasts = entry.held[0].until - now;
     spendable = std::min(entry.held[0].left, Share(wanted, lasts, length));
     if (spendable >= wanted / 2) return;
   }
-  std::uint64_t most = terms.size.most;
-  if (length > terms.size.length) most = std::min(most, MostLeased(terms.limit->limit(), length));
-  if (entry.remained_at != Time::min() && now - entry.remained_at < length) {
-    most = std::min(most, entry.remained / 4);
-  } else {
-    most = std::min(most, std::max(CapacityOf(terms.limit->limit()) / 4, kLeastLeased));
-  }
-  const std::uint64_t units = std::min(most, wanted + wanted / 8 - std::min(spendable, wanted));
+  const std::uint64_t units = std::min(Ceiling(entry, terms, length, now),
+                                       wanted + wanted / 8 - std::min(spendable, wanted));
   // As many as kLeastLeased requests take, at what they took so far.
-  if (units < kLeastLeased || units / kLeastLeased < entry.units / entry.requests) return;
+  if (units < kLeastLeased || units / kLeastLeased < MeanCost(entry)) return;
   Ask(entry, key, terms, length, units, now);
 }
 
@@ -181,29 +184,31 @@ void Leases::Ask(Entry& entry, std::string_view key, const LeaseTerms& terms, Du
                  .decision = {},
                  .receipt = {}};
   entry.group = {.claims = std::span(&entry.claim, 1)};
-  const Duration patience = std::max(length, kShortestDeadline);
+  const Duration patience = std::max(length, kPatience);
   // Two pointers: as much as a callback holds without allocating.
   const absl::Status sent =
       store_.Apply(entry.group, SteadyNow() + patience,
                    [this, &entry](const absl::Status& status) { OnAnswer(entry, status); });
   if (sent.ok()) {
     entry.asking = true;
+    counters_.asking.Add();
   } else {
     counters_.unanswered.Add();
-    entry.rests_until = now + patience;
+    entry.rests_until = now + length;
   }
 }
 
 void Leases::OnAnswer(Entry& entry, const absl::Status& status) {
   const Time now = clock_.Read().steady;
   entry.asking = false;
+  counters_.asking.Set(counters_.asking.value() - 1);
   const bool stale = std::exchange(entry.stale, false);
-  answers_take_ = std::max(now - entry.asked_at, answers_take_ - answers_take_ / 8);
   if (!status.ok()) {
     counters_.unanswered.Add();
-    entry.rests_until = now + std::max(entry.claim.lease, kShortestDeadline);
+    entry.rests_until = now + entry.claim.lease;
     return;
   }
+  answers_take_ = std::max(now - entry.asked_at, answers_take_ - answers_take_ / 4);
   const Decision& told = entry.claim.decision;
   entry.remained = told.remaining;
   entry.remained_at = now;
@@ -243,14 +248,19 @@ void Leases::DropFirst(Entry& entry) {
 }
 
 void Leases::Return(Entry& entry, const Held& held) {
-  RemoteClaim claim{.key = entry.key,
-                    .limit = entry.terms.limit.get(),
-                    .cost = held.receipt.units,
-                    .lease = entry.terms.size.length,
-                    .decision = {},
-                    .receipt = held.receipt};
-  counters_.returned.Add(held.left);
-  store_.Undo(claim, held.left);
+  ReturnToStore(entry.key, entry.terms, held.receipt, held.left);
+}
+
+void Leases::ReturnToStore(std::string_view key, const LeaseTerms& terms, const Receipt& receipt,
+                           std::uint64_t units) {
+  counters_.returned.Add(units);
+  store_.Undo({.key = key,
+               .limit = terms.limit.get(),
+               .cost = receipt.units,
+               .lease = terms.size.length,  // that it is one
+               .decision = {},
+               .receipt = receipt},
+              units);
 }
 
 void Leases::PutBack(const Name& name, std::string_view key, const LeaseTerms& terms,
@@ -258,20 +268,15 @@ void Leases::PutBack(const Name& name, std::string_view key, const LeaseTerms& t
   if (receipt.units == 0) return;
   counters_.put_back.Add(receipt.units);
   if (Entry* const entry = Find(name)) {
+    entry->units -= std::min(entry->units, receipt.units);  // it was no demand
+    entry->requests -= std::min<std::uint64_t>(entry->requests, 1);
     for (Held& held : entry->held) {
       if (held.id != lease) continue;
       held.left += receipt.units;
       return;
     }
   }
-  counters_.returned.Add(receipt.units);
-  store_.Undo({.key = key,
-               .limit = terms.limit.get(),
-               .cost = receipt.units,
-               .lease = terms.size.length,
-               .decision = {},
-               .receipt = receipt},
-              receipt.units);
+  ReturnToStore(key, terms, receipt, receipt.units);
 }
 
 // When something of what an entry holds is to go back.

@@ -15,10 +15,11 @@
 // Clocks: nothing has to be known of the server's but its pace: where this node's clock is slower
 // by up to a thousandth, the bound holds.
 //
-// Price: what is held here cannot be spent elsewhere. At most LeaseSize::most units of a key are
-// held by a loop at a time, at most a quarter of what the store said remains, and none for longer
-// than LeaseSize::longest. Of a token bucket that was full up to length * rate units go unused,
-// once, since a lease is charged as of its end; where this node dies, all that it held.
+// Price: what is held here cannot be spent elsewhere. A loop holds two leases of a key at most,
+// none for longer than LeaseSize::longest. One has at most LeaseSize::most units, and at most a
+// quarter of what the store last said remains, or of the capacity where it said nothing lately. Of
+// a token bucket that was full up to length * rate units go unused, once, since a lease is charged
+// as of its end; where this node dies, all that it held.
 //
 // How much: for each key the demand within the last LeaseSize::length is counted; a lease has what
 // that will want until its end, and an eighth more. Where that is less than what kLeastLeased
@@ -138,7 +139,8 @@ class Leases {
     bool stale = false;        // what it is granted goes back
     std::array<Held, 2> held;  // the one that ends first in front
 
-    // Of the lease that is asked for, or held.
+    // Of the lease that was asked for last. The key, and the limit, are those of what is held, too:
+    // a name has one of each.
     std::string key;
     LeaseTerms terms;
     Time asked_at;
@@ -155,8 +157,10 @@ class Leases {
   [[nodiscard]] Duration LengthOf(const LeaseTerms& terms) const;
   static void CountDemand(Entry& entry, Duration length, std::uint64_t cost, Time now);
   [[nodiscard]] Held* Usable(Entry& entry, std::uint64_t cost, Time now);
-  void Spend(Entry& entry, Held& held, std::uint64_t cost);
   [[nodiscard]] static std::uint64_t Wanted(const Entry& entry, Duration length, Time now);
+  [[nodiscard]] static std::uint64_t MeanCost(const Entry& entry);
+  [[nodiscard]] static std::uint64_t Ceiling(const Entry& entry, const LeaseTerms& terms,
+                                             Duration length, Time now);
   void AskWhereWorthIt(Entry& entry, std::string_view key, const LeaseTerms& terms, Duration length,
                        Time now);
   void Ask(Entry& entry, std::string_view key, const LeaseTerms& terms, Duration length,
@@ -165,6 +169,8 @@ class Leases {
   void Hold(Entry& entry, Time now);
   void DropFirst(Entry& entry);
   void Return(Entry& entry, const Held& held);
+  void ReturnToStore(std::string_view key, const LeaseTerms& terms, const Receipt& receipt,
+                     std::uint64_t units);
   void ReturnAll(Entry& entry);
   [[nodiscard]] static Time EndOf(const Entry& entry);
   void WakeAt(Time at);
