@@ -314,7 +314,7 @@ TEST_F(LeasesTest, PutBackAfterTheLastUnitWasTakenIsSpentBySomebodyElse) {
 
 TEST_F(LeasesTest, RequestsThatPutBackAreNoDemand) {
   Use(1'000, 1s, 1'000, 100ms);
-  AskMany(8);
+  AskMany(4);
   const std::size_t asked = shared_->asked();
   for (int i = 0; i < 90; ++i) {
     Advance(1ms);
