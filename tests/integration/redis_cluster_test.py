@@ -6,6 +6,8 @@ Three primaries with a replica each. The drills print a row of the table in docs
 """
 import contextlib
 import json
+import os
+import signal
 import time
 import unittest
 
@@ -50,18 +52,37 @@ def slots(redis):
     return sorted({redis.slot_of(key) for key in redis.keys() if key.endswith(tuple(f":{name}" for name in drills.KEYS))})
 
 
+def gather(redis):
+    """Brings all that is counted to one primary, under load; that one, and a slot of it."""
+    first, *more = slots(redis)
+    owner = redis.owner(first)
+    for slot in more:
+        if redis.owner(slot) is not owner:
+            redis.move(slot, owner)
+    return owner, first
+
+
+def wait_for_another(redis, than, slot):
+    wait_until(lambda: redis.owner(slot) not in (None, than), "its replica is promoted")
+
+
 @contextlib.contextmanager
 def killed(redis, _):
-    """All that is counted lies on one primary by then, brought there under load."""
-    first, *more = slots(redis)
-    victim = redis.owner(first)
-    for slot in more:
-        if redis.owner(slot) is not victim:
-            redis.move(slot, victim)
+    victim, slot = gather(redis)
     victim.kill()
     yield SURELY_AWAY
-    asked = redis.running()[-1]  # not of whom connections are counted
-    wait_until(lambda: redis.owner(first, asked) not in (None, victim), "its replica is promoted")
+    wait_for_another(redis, victim, slot)
+
+
+@contextlib.contextmanager
+def stopped(redis, _):
+    """It is continued when another has its slots, and does not know of that."""
+    victim, slot = gather(redis)
+    victim.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, victim.process.pid, os.WSTOPPED | os.WNOWAIT)
+    yield SURELY_AWAY
+    wait_for_another(redis, victim, slot)
+    victim.process.send_signal(signal.SIGCONT)
 
 
 class Drills(drills.Drill):
@@ -69,6 +90,9 @@ class Drills(drills.Drill):
 
     def test_a_primary_that_is_killed(self):
         self.drill("Cluster: a primary killed, its replica promoted", killed, forgets=True)
+
+    def test_a_primary_that_stands_still_and_comes_back(self):
+        self.drill("Cluster: a primary stopped, its replica promoted, continued", stopped, forgets=True)
 
     def test_slots_that_move(self):
         with nodes(drills.RULES, drills.NODES, deadline_ms=drills.DEADLINE_MS, server=RedisCluster) as (redis, _, _, gateways):

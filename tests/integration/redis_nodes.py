@@ -95,6 +95,8 @@ class RedisCluster:
         wait_until(lambda: all("cluster_state:ok" in server.cli("CLUSTER", "INFO") for server in self.servers), "it works")
         wait_until(lambda: all("master_link_status:up" in server.cli("INFO", "replication")
                                for server in self.servers[primaries:]), "replicas follow")
+        for server in self.servers:
+            server.cli("CONFIG", "RESETSTAT")
 
     @property
     def buses(self):
@@ -112,11 +114,12 @@ class RedisCluster:
         return "cluster: [" + ", ".join(f'"127.0.0.1:{server.port}"' for server in self.servers) + "]"
 
     def running(self):
+        """Tests ask the last of them, and count the connections of the first."""
         return [server for server in self.servers if server.process.poll() is None]
 
     def owner(self, slot, asked=None):
         """The server that has the slot, by the word of one of them; None: they do not know of one that runs."""
-        for line in (asked or self.running()[0]).cli("CLUSTER", "NODES").splitlines():
+        for line in (asked or self.running()[-1]).cli("CLUSTER", "NODES").splitlines():
             words = line.split()
             ranges = [word.split("-") for word in words[8:] if "[" not in word]
             if "fail" not in words[2] and any(int(range[0]) <= slot <= int(range[-1]) for range in ranges):
@@ -133,7 +136,7 @@ class RedisCluster:
         return found
 
     def slot_of(self, key):
-        return int(self.running()[0].cli("CLUSTER", "KEYSLOT", key))
+        return int(self.running()[-1].cli("CLUSTER", "KEYSLOT", key))
 
     def move(self, slot, to, pause=0):
         """As redis-cli does it, with a pause before each key."""

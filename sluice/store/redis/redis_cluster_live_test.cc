@@ -118,6 +118,76 @@ TEST_F(RedisClusterLiveTest, EachServerIsSpokenToByTlsAndShowsWhoItIs) {
   EXPECT_THAT(other.health().why, HasSubstr("TLS handshake"));
 }
 
+// Those of docs/redis.md, but for the ones that the log and the channel need.
+TEST_F(RedisClusterLiveTest, AUserNeedsFewPermissions) {
+  cluster_.emplace();
+  std::vector<std::string> words = {"ACL", "SETUSER", "ann", "on", ">s3cret", "~sluice:*", "-@all"};
+  for (const std::string_view right : {"evalsha",
+                                       "script|load",
+                                       "ping",
+                                       "cluster|slots",
+                                       "asking",
+                                       "time",
+                                       "get",
+                                       "set",
+                                       "del",
+                                       "pexpire",
+                                       "pttl",
+                                       "lindex",
+                                       "lpush",
+                                       "lrange",
+                                       "lrem",
+                                       "lset",
+                                       "ltrim",
+                                       "rpush",
+                                       "zadd",
+                                       "zrange",
+                                       "zrangebyscore",
+                                       "zrem",
+                                       "zremrangebyscore",
+                                       "zscore"}) {
+    words.push_back("+" + std::string(right));
+  }
+  const std::vector<std::string_view> set(words.begin(), words.end());
+  for (std::size_t i = 0; i < cluster_->size(); ++i) {
+    net::testing::RawRedis node(cluster_->node(i).unix_socket());
+    std::string bytes;
+    net::AppendRedisCommand(set, &bytes);
+    node.Send(bytes);
+    EXPECT_EQ(node.Read().text(), "OK");
+  }
+  RedisClusterOptions options = To(*cluster_);
+  options.store.connection.user = "ann";
+  options.store.connection.password = "s3cret";
+  store_.emplace(options);
+  const std::uint16_t slot = SlotOf(Name("ann"));
+  const std::size_t from = cluster_->OwnerOf(slot, 0);
+  const std::size_t to = (from + 1) % cluster_->size();
+  for (const Limit& limit : {Limit(*token_bucket::MakeLimit({1, 1h}, 5)),
+                             Limit(*sliding_window_log::MakeLimit(5, 1h, false)),
+                             Limit(*concurrency::MakeLimit(5, 1h))}) {
+    const LimitPtr prepared = store_->Prepare(limit);
+    Request request({.key = Key("api", "ann"), .limit = prepared});
+    store_->Ask(request);
+    EXPECT_TRUE(request.status().ok()) << request.status();
+    store_->Renew(request);
+    store_->Undo(request, 1);
+    EXPECT_TRUE(store_->AwaitThat(
+        [](const RedisCounters& counters) { return counters.undos_waiting.value() == 0; }));
+  }
+  cluster_->Begin(slot, from, to);
+  cluster_->MoveKeys(slot, from, to);
+  Request asking(
+      {.key = Key("api", "ann"), .limit = store_->Prepare(*token_bucket::MakeLimit({1, 1h}, 5))});
+  EXPECT_TRUE(store_->AwaitThat([&](const RedisCounters&) {
+    store_->Ask(asking);
+    return asking.status().ok();
+  }));
+  EXPECT_GT(store_->counters().redirects[static_cast<int>(Redirect::Kind::kAsk)].value(), 0u);
+  EXPECT_EQ(store_->counters().undos_dropped.value(), 0u);
+  EXPECT_EQ(store_->counters().errors[static_cast<int>(ServerError::kNoPerm)].value(), 0u);
+}
+
 TEST_F(RedisClusterLiveTest, WhileASlotMovesKeyByKeyEachUnitPassesOnce) {
   Start();
   std::vector<std::string> parts;
