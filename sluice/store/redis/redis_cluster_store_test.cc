@@ -286,6 +286,7 @@ TEST_F(RedisClusterStoreTest, SeedsAreAskedUntilOneKnowsAMap) {
   EXPECT_TRUE(early.allowed()) << early.status();
   EXPECT_EQ(b_.calls(), 1u);
   EXPECT_GE(store_->counters().no_maps.value(), 1u);
+  EXPECT_EQ(store_->Healths(1), net::testing::Lines{"up"}) << "not all of them had failed";
 }
 
 TEST_F(RedisClusterStoreTest, WhereNoSeedKnowsAMapRequestsAreRefusedAndItSaysWhy) {
