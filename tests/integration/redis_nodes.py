@@ -1,11 +1,13 @@
 """Several gateways on one Redis, in front of one Orders API."""
 import contextlib
 import os
+import random
+import socket
 import tempfile
 import time
 
 from fault_proxy import FaultProxy
-from processes import OrdersApi, RedisServer, Sluice, free_port, wait_until
+from processes import OrdersApi, RedisServer, Sluice, wait_until
 
 
 class SentinelGroup:
@@ -73,6 +75,15 @@ class SentinelGroup:
             server.stop()
 
 
+def bus_port():
+    """A free one from below those that the system hands out: the server's other port is one of these."""
+    while True:
+        port = random.randrange(20000, 30000)
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
+
+
 class RedisCluster:
     """Primaries that share the slots evenly, each with a replica; a second and a half after one fell its replica has its slots."""
 
@@ -106,7 +117,7 @@ class RedisCluster:
     def _server(self, number, timeout_ms):
         folder = os.path.join(self.folder, f"redis-{number}")
         os.mkdir(folder)
-        return RedisServer(folder, "--cluster-enabled", "yes", "--cluster-port", str(free_port()), "--cluster-node-timeout",
+        return RedisServer(folder, "--cluster-enabled", "yes", "--cluster-port", str(bus_port()), "--cluster-node-timeout",
                            str(timeout_ms), "--cluster-require-full-coverage", "no", "--repl-diskless-sync-delay", "0")
 
     def where(self):

@@ -1,18 +1,39 @@
 #include "sluice/net/testing/redis_cluster.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <initializer_list>
-
-#include "sluice/net/testing/raw_client.h"
+#include <random>
 
 namespace sluice::net::testing {
 namespace {
 
 constexpr std::size_t kSlotCount = 16'384;
 constexpr std::chrono::seconds kPatience(20);
+
+// A free one from below those that the system hands out: the server's other port is one of these,
+// and is only drawn when it starts.
+std::uint16_t BusPort() {
+  constexpr int kFirst = 20'000;
+  constexpr int kCount = 10'000;
+  static std::mt19937 random{std::random_device{}()};
+  for (;;) {
+    const auto port = static_cast<std::uint16_t>(kFirst + random() % kCount);
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    const bool free = ::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    ::close(socket);
+    if (free) return port;
+  }
+}
 
 RedisReply MustBeOk(RedisReply reply) {
   EXPECT_FALSE(reply.is_error()) << reply.error();
@@ -29,7 +50,7 @@ RedisCluster::RedisCluster(const Options& options) {
   const std::size_t count = options.primaries * (1 + options.replicas);
   for (std::size_t i = 0; i < count; ++i) {
     // By itself it would be 10,000 above the other, which may be no port.
-    const std::string bus = std::to_string(RawListener().port());
+    const std::string bus = std::to_string(BusPort());
     std::vector<std::string> more = {"--cluster-enabled",
                                      "yes",
                                      "--cluster-port",
