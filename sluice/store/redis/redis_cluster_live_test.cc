@@ -212,6 +212,43 @@ TEST_F(RedisClusterLiveTest, WhileASlotMovesKeyByKeyEachUnitPassesOnce) {
   EXPECT_TRUE(store_->health().up);
 }
 
+TEST_F(RedisClusterLiveTest, ARequestOfSeveralNewKeysWaitsUntilItsSlotHasMoved) {
+  RedisClusterOptions options;
+  std::vector<std::string> warnings;  // written on the loop, read when that is gone
+  cluster_.emplace();
+  options = To(*cluster_);
+  options.store.on_report = [&](const ServerReport& report) {
+    warnings.insert(warnings.end(), report.warnings.begin(), report.warnings.end());
+  };
+  store_.emplace(std::move(options));
+  const std::uint16_t slot = SlotOf(Name("ann"));
+  const std::size_t from = cluster_->OwnerOf(slot, 0);
+  const std::size_t to = (from + 1) % cluster_->size();
+  const LimitPtr limit = store_->Prepare(*token_bucket::MakeLimit({1, 1h}, 5));
+  const auto both = [&](std::string_view rule) {
+    return std::vector<Want>{{.key = Key("api", "ann"), .limit = limit},
+                             {.key = Key(rule, "ann"), .limit = limit}};
+  };
+  Request old(both("login"));
+  store_->Ask(old);
+  EXPECT_TRUE(old.allowed()) << old.status();
+  cluster_->Begin(slot, from, to);
+  store_->Ask(old);
+  EXPECT_TRUE(old.allowed()) << "both keys are there still";
+  Request fresh(both("search"));
+  store_->Ask(fresh, 30ms);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(fresh.status())) << fresh.status();
+  cluster_->MoveKeys(slot, from, to);
+  cluster_->End(slot, from, to);
+  EXPECT_EQ(Admitted(*store_, limit, "ann", 1), 1u);
+  store_->Ask(fresh);
+  EXPECT_TRUE(fresh.allowed()) << "nothing was charged for it before: " << fresh.status();
+  EXPECT_EQ(fresh.decision(0).remaining, 1u);
+  EXPECT_EQ(fresh.decision(1).remaining, 4u);
+  store_.reset();
+  EXPECT_THAT(warnings, ::testing::Each(::testing::Not(HasSubstr("cluster"))));
+}
+
 TEST_F(RedisClusterLiveTest, AStateThatIsConvertedWhileItsSlotMovesIsNotForgotten) {
   Start();
   const std::uint16_t slot = SlotOf(Name("ann"));

@@ -84,9 +84,15 @@ void Warn(const ServerFacts& facts, std::vector<std::string>& warnings) {
   if (facts.role == "slave") {
     warnings.emplace_back("this is a replica: it takes no writes, so nothing can be charged");
   }
-  if (facts.mode == "cluster" || facts.mode == "sentinel") {
-    warnings.push_back(absl::StrCat("this is a node of a ", facts.mode,
-                                    ": none but the keys of this node can be reached"));
+  if (facts.mode == "cluster" && !facts.as_one_of_several) {
+    warnings.emplace_back(
+        "this is one server of a cluster, and only its own keys can be reached: write "
+        "`cluster: [HOST:PORT, ...]` in place of `url`");
+  }
+  if (facts.mode == "sentinel") {
+    warnings.emplace_back(
+        "this is a sentinel, which keeps no keys: write `sentinel` in place of "
+        "`url`");
   }
   if (facts.max_memory.value_or(0) > 0 && facts.eviction != "noeviction") {
     warnings.push_back(absl::StrCat(

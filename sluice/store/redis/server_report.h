@@ -22,6 +22,7 @@ struct ServerFacts {
   std::string software = "redis";  // or "valkey"
   std::string version;             // "7.0.15"
   std::string mode;                // "standalone", "cluster", "sentinel"
+  bool as_one_of_several = false;  // it is asked as one of its cluster
   std::string role;                // "master", "slave"
   std::optional<std::uint64_t> replicas;
   std::optional<std::uint64_t> max_memory;    // bytes; 0: no bound

@@ -63,7 +63,9 @@ TEST(ServerReportTest, WarnsOfWhatMakesCountersForget) {
   const std::pair<std::string_view, Change> rows[] = {
       {"version 3.2.12 is older", [](ServerFacts& f) { ReadInfo("redis_version:3.2.12", &f); }},
       {"this is a replica", [](ServerFacts& f) { ReadInfo("role:slave\n", &f); }},
-      {"node of a cluster", [](ServerFacts& f) { ReadInfo("redis_mode:cluster\r\n", &f); }},
+      {"one server of a cluster, and only its own keys can be reached: write `cluster: ",
+       [](ServerFacts& f) { ReadInfo("redis_mode:cluster\r\n", &f); }},
+      {"this is a sentinel", [](ServerFacts& f) { ReadInfo("redis_mode:sentinel\r\n", &f); }},
       {"maxmemory-policy allkeys-lru may",
        [](ServerFacts& f) { ReadInfo("maxmemory:9\nmaxmemory_policy:allkeys-lru", &f); }},
       {"maxmemory-policy volatile-ttl may evict counters, those first that end soonest",
@@ -102,6 +104,10 @@ TEST(ServerReportTest, DoesNotWarnOfWhatDoesNoHarm) {
         ReadConfig("min-replicas-to-write", "0", &f);
       },
       [](ServerFacts& f) { f.clock_ahead = -999ms; },
+      [](ServerFacts& f) {
+        ReadInfo("redis_mode:cluster", &f);
+        f.as_one_of_several = true;
+      },
       // Its own version, beside the one of Redis that it is compatible with.
       [](ServerFacts& f) { ReadInfo("redis_version:7.2.4\r\nvalkey_version:8.0.1\r\n", &f); },
   };

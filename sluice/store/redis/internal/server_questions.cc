@@ -37,6 +37,7 @@ void ReadConfigReply(const net::RedisValue& reply, ServerFacts* facts) {
 void ServerQuestions::Ask() {
   if (!on_report_) return;
   const auto round = std::make_shared<Round>();
+  round->facts.as_one_of_several = parts_.redirects != nullptr;
   Send(round, "INFO", [](const net::RedisValue& reply, const StoreParts&, Round& asked) {
     ReadInfoReply(reply, &asked.facts);
   });
