@@ -131,7 +131,7 @@ class RedisClusterStore::Core final : private MapSource::Events, private GroupHo
   void Bury();
   void OnServer(Server& server);
   void Tell();
-  [[nodiscard]] RedisHealth Now() const;
+  [[nodiscard]] RedisHealth HealthNow() const;
 
   net::EventLoop& loop_;
   const Clock& clock_;
@@ -156,9 +156,9 @@ class RedisClusterStore::Core final : private MapSource::Events, private GroupHo
   std::vector<AskedGroup*> homeless_;  // until there is a map
   std::vector<AskedGroup*> paused_;
 
-  mutable std::mutex mutex_;  // guards what follows
+  bool told_ = false;         // whether it is up or not
+  mutable std::mutex mutex_;  // guards health_, which other threads read
   RedisHealth health_;
-  bool told_ = false;  // not guarded: of the loop, as is all before
 
   Wake resume_;
   TurnEnd bury_;
@@ -399,7 +399,7 @@ void RedisClusterStore::Core::OnServer(Server& server) {
 }
 
 // As far as it is known.
-RedisHealth RedisClusterStore::Core::Now() const {
+RedisHealth RedisClusterStore::Core::HealthNow() const {
   RedisHealth health{.up = missing_ == 0, .since = clock_.Read().wall};
   if (!has_map_) {
     health.why = std::string(why_.message());
@@ -437,7 +437,7 @@ void RedisClusterStore::Core::Tell() {
   counters_.primaries.Set(primaries);
   counters_.slots_missing.Set(missing_);
   if (has_map_ && !all_known) return;  // soon
-  RedisHealth health = Now();
+  RedisHealth health = HealthNow();
   const bool changed = !std::exchange(told_, true) || health.up != health_.up;
   if (!changed) health.since = health_.since;
   {
