@@ -92,6 +92,7 @@ std::uint16_t SlotOf(std::string_view key) {
 absl::StatusOr<std::vector<SlotRange>> ReadSlots(const net::RedisValue& reply,
                                                  const net::HostPort& asked) {
   if (reply.is_error()) {
+    if (reply.error().empty()) return NoMap("an error without a word");
     return absl::UnavailableError({reply.error().data(), reply.error().size()});
   }
   if (!reply.is_array()) return NoMap("it is no list");

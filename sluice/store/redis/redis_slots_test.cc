@@ -91,6 +91,7 @@ TEST(ReadSlotsTest, SaysWhatIsWrong) {
   } rows[] = {
       {"-ERR This instance has cluster support disabled|", "cluster support disabled"},
       {"-NOPERM this user|", "NOPERM"},
+      {"-|", "an error without a word"},
       {"+OK|", "no list"},
       {"$-1|", "no list"},
       {"*1|:1|", "without slots or a server"},
