@@ -313,16 +313,21 @@ TEST_F(LeasesTest, PutBackAfterTheLastUnitWasTakenIsSpentBySomebodyElse) {
 }
 
 TEST_F(LeasesTest, RequestsThatPutBackAreNoDemand) {
-  Use(1'000, 1s, 1'000, 100ms);
-  AskMany(4);
-  const std::size_t asked = shared_->asked();
-  for (int i = 0; i < 90; ++i) {
-    Advance(1ms);
-    ASSERT_TRUE(Ask());
-    leases_->PutBack(Name("hot"), "hot", terms_, taken_->lease, taken_->receipt);
-    Answer();
-  }
-  EXPECT_EQ(shared_->asked(), asked);
+  Use(1'000'000, 1s, 1'000'000, 100ms);
+  const auto granted_in_a_second = [this](bool put_back) {
+    const std::uint64_t before = leases_->counters().units.value();
+    for (int i = 0; i < 1'000; ++i) {
+      Advance(1ms);
+      if (Ask() && put_back) {
+        leases_->PutBack(Name("hot"), "hot", terms_, taken_->lease, taken_->receipt);
+      }
+      Answer();
+    }
+    return leases_->counters().units.value() - before;
+  };
+  EXPECT_GT(granted_in_a_second(/*put_back=*/false), 900u);
+  Advance(1s);
+  EXPECT_LT(granted_in_a_second(/*put_back=*/true), 500u);
 }
 
 TEST_F(LeasesTest, ACostThatNoLeaseCanHaveDoesNotKeepTheKeyFromBeingLeased) {
