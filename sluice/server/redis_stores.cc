@@ -22,6 +22,9 @@
 namespace sluice {
 namespace {
 
+// Of servers by address, of which a cluster has other ones in time.
+constexpr std::size_t kMostToldOf = 1024;
+
 // An attempt that began while nothing came through holds up the next one: with the wait between two
 // of them it must be less than the second in which we promise to count together again. Each of its
 // few round trips may take as long as a decision.
@@ -203,6 +206,7 @@ void RedisStores::Note(std::size_t loop, const redis::RedisHealth& health) {
 }
 
 void RedisStores::Tell(const redis::ServerReport& report) {
+  if (told_of_servers_.size() >= kMostToldOf) told_of_servers_.clear();  // addresses come and go
   redis::ServerReport& told = told_of_servers_[settings_.cluster.empty() ? "" : report.server];
   if (report.facts == told.facts && report.warnings == told.warnings) return;
   told = report;

@@ -244,6 +244,7 @@ void RedisClusterStore::Core::Follow(Server& from, AskedGroup& asked, const Redi
   asked.asking = false;
   Server* next = &from;
   if (to.kind == Redirect::Kind::kTryAgain) {
+    asked.hops = 0;  // it was led to the right one, where it has to wait
     // Others of the call may be why.
     if (was_alone) return Pause(asked, now);
   } else {
@@ -347,11 +348,15 @@ void RedisClusterStore::Core::OnNoMap(const absl::Status& why) {
   EnterAll(homeless_);
 }
 
+// One of those that have slots: the others may not be of the cluster any more.
 ScriptLink* RedisClusterStore::Core::NextToAsk() {
   std::vector<ScriptLink*> usable;
+  std::vector<ScriptLink*> others;
   for (auto& [name, server] : servers_) {
-    if (server->one.link().usable()) usable.push_back(&server->one.link());
+    ScriptLink& link = server->one.link();
+    if (link.usable()) (server->slots > 0 ? usable : others).push_back(&link);
   }
+  if (usable.empty()) usable.swap(others);
   return usable.empty() ? nullptr : usable[next_to_ask_++ % usable.size()];
 }
 

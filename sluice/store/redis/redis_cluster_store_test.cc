@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sluice/base/steady_now.h"
+#include "sluice/net/testing/raw_client.h"
 #include "sluice/store/redis/redis_slots.h"
 #include "sluice/store/redis/testing/fake_node.h"
 #include "sluice/store/redis/testing/fake_redis.h"
@@ -159,6 +160,29 @@ TEST_F(RedisClusterStoreTest, TryAgainIsTriedAgainUntilItWorksOrTheDeadlineComes
   EXPECT_TRUE(absl::IsDeadlineExceeded(request.status())) << request.status();
   EXPECT_LT(a_.calls(), 9u + 12u) << "with pauses between";
   EXPECT_TRUE(store_->health().up) << "the server is well";
+}
+
+TEST_F(RedisClusterStoreTest, WhoWaitsForASlotThatMovesIsNotTakenForOneInACircle) {
+  Start();
+  const std::string ask = SentTo("ASK", slot_, b_);
+  const std::string later = "-TRYAGAIN Multiple keys request during rehashing of slot";
+  a_.Answer({ask, ask, ask, ask, ask, ask, ask, ask});
+  b_.Answer({later, later, later, later, later, later, later});
+  EXPECT_TRUE(Ask().ok());
+  EXPECT_EQ(a_.calls(), 8u);
+  EXPECT_EQ(b_.calls(), 8u);
+}
+
+TEST_F(RedisClusterStoreTest, AServerThatWasAskedNothingYetIsNotToBlame) {
+  Start();
+  net::testing::RawListener silent;  // is connected to, and says nothing
+  for (int i = 0; i < 15; ++i) {
+    const std::string part = std::to_string(i);
+    a_.Answer({"-MOVED " + std::to_string(SlotOf(NameOf(part))) +
+               " 127.0.0.1:" + std::to_string(silent.port())});
+    const absl::Status status = Ask(part, 10ms);
+    EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  }
 }
 
 TEST_F(RedisClusterStoreTest, ACircleOfServersIsLeft) {
@@ -311,7 +335,7 @@ TEST_F(RedisClusterStoreTest, MapsThatCannotBeReadChangeNothing) {
   Start(std::move(options));
   const std::string address = std::to_string(a_.port());
   for (const std::string& map :
-       {std::string("-NOPERM no"), std::string("+OK"), std::string("*1\r\n:1"),
+       {std::string("-NOPERM no"), std::string("+OK"), std::string("*0"), std::string("*1\r\n:1"),
         "*1\r\n*3\r\n:0\r\n:99999\r\n*2\r\n$9\r\n127.0.0.1\r\n:" + address}) {
     const std::uint64_t before = store_->counters().no_maps.value();
     a_.SetMap(map);

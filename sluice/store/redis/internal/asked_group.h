@@ -44,8 +44,9 @@ struct AskedGroup {
   Breaker::Ticket ticket = 0;
   Time since;  // when it was asked
   Time deadline;
-  std::size_t place = 0;  // among all deadlines
-  int turns = 0;          // how often it was sent
+  std::size_t place = 0;   // among all deadlines
+  int turns = 0;           // how often it was sent
+  bool sent_here = false;  // to the server that it was given to last
   bool on_its_way = false;
   // In a cluster: the slot of its keys, and where it was sent on to (internal/redirects.h).
   std::uint16_t slot = 0;

@@ -15,6 +15,7 @@ CallQueue::CallQueue(const StoreParts& parts, Guard& guard, GiveBack& give_back)
 absl::Status CallQueue::Enter(AskedGroup& asked) {
   if (absl::Status refusal = guard_.Admit(&asked.ticket); !refusal.ok()) return refusal;
   asked.holder = this;
+  asked.sent_here = false;
   waiting_.push_back(&asked);
   parts_.turn.Ask();
   return absl::OkStatus();
@@ -68,7 +69,7 @@ void CallQueue::SendCall(std::size_t first, std::size_t count, Time now) {
     } else {
       parts_.counters.again.Add();
     }
-    asked.on_its_way = true;
+    asked.sent_here = asked.on_its_way = true;
   }
   const bool asking = call.asked.front()->asking;
   bytes_.assign(asking ? kAskingCommand : "");
@@ -193,7 +194,7 @@ void CallQueue::End(AskedGroup& asked, const absl::Status& status, Server server
 void CallQueue::Judge(const AskedGroup& asked, const absl::Status& status, Server server) {
   if (server == Server::kAnswered) return guard_.Succeeded(asked.ticket);
   const bool failed = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-  if (!failed || asked.turns == 0) return guard_.Neither(asked.ticket);
+  if (!failed || !asked.sent_here) return guard_.Neither(asked.ticket);
   guard_.Failed(asked.ticket, status, server == Server::kRefused);
 }
 

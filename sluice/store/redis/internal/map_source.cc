@@ -115,6 +115,10 @@ void MapSource::OnReply(const std::string& asked, const absl::StatusOr<net::Redi
     return OnFailed(
         absl::UnavailableError(absl::StrCat("redis ", asked, ": ", map.status().message())));
   }
+  if (map->empty()) {  // it was told to forget the cluster, or the cluster is none yet
+    return OnFailed(
+        absl::UnavailableError(absl::StrCat("redis ", asked, ": no slot has a server")));
+  }
   asking_ = false;
   backoff_ = kMinBackoff;
   last_ = SteadyNow();
@@ -136,7 +140,8 @@ void MapSource::OnFailed(const absl::Status& why) {
     first_seed_ = SeedBehind(seed_->server());
     seed_->Renew({why.message().data(), why.message().size()});
   }
-  LookAt(SteadyNow() + UpTo(backoff_));
+  last_ = SteadyNow();
+  LookAt(last_ + UpTo(backoff_));
   backoff_ = std::min(backoff_ * 2, options_.look_soon);
   events_.OnNoMap(why);
 }
