@@ -77,6 +77,8 @@ class Server::Parts {
   ~Parts() { (void)Stop(); }
 
   absl::Status Start(const std::stop_token& stop);
+  // Whether all doors are open.
+  [[nodiscard]] bool started() const { return started_; }
   bool Reload(std::stop_token stop);
   Duration Leave();
   bool Stop();
@@ -493,8 +495,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(config::Config config, Loa
                                                       const std::stop_token& stop) {
   auto parts = std::make_unique<Parts>(std::move(config), std::move(reload), std::move(resolve));
   absl::Status started = parts->Start(stop);
-  if (stop.stop_requested()) return absl::CancelledError("stopped while it was starting");
-  if (!started.ok()) return started;
+  if (!parts->started()) {  // else its doors were open, and what was counted is to be kept
+    if (stop.stop_requested()) return absl::CancelledError("stopped while it was starting");
+    if (!started.ok()) return started;
+  }
   return std::unique_ptr<Server>(new Server(std::move(parts)));
 }
 

@@ -297,7 +297,7 @@ class Operation(unittest.TestCase):
             self.assertEqual(sluice.metric("sluice_gateway_admitted_total"), 3)
             self.assertEqual(sluice.metric("sluice_gateway_denied_total"), 2)
             self.assertEqual(json.loads(sluice.get_admin("/healthz"))["status"], "ok")
-            self.assertEqual(json.loads(sluice.get_admin("/readyz"))["status"], "ready")
+            self.assertEqual(sluice.ready()["status"], "ready")
             self.assertEqual(json.loads(sluice.get_admin("/v1/rules"))["rules"][0]["name"], "api")
 
     def test_the_access_log_is_rotated_by_name_and_sighup_and_whole_at_the_end(self):

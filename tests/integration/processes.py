@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.error
 import urllib.request
 
 BIN = os.environ.get("SLUICE_BIN", "build/dev/bin")
@@ -150,6 +151,17 @@ class Sluice(Program):
     def get_admin(self, path):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}{path}") as answer:
             return answer.read().decode()
+
+    def ready(self):
+        """What /readyz says. Its door opens a moment before all doors are open."""
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                return json.loads(self.get_admin("/readyz"))
+            except urllib.error.HTTPError as error:
+                if error.code != 503 or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
 
     def metric(self, name):
         found = re.search("^" + re.escape(name) + r" (\d+)$", self.get_admin("/metrics"), re.MULTILINE)

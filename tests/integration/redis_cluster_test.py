@@ -5,7 +5,6 @@
 Three primaries with a replica each. The drills print a row of the table in docs/redis.md, as redis_drills_test.py does.
 """
 import contextlib
-import json
 import os
 import signal
 import time
@@ -21,7 +20,7 @@ SURELY_AWAY = 0.8
 
 
 def state(sluice):
-    return json.loads(sluice.get_admin("/readyz"))["shared_store"]
+    return sluice.ready()["shared_store"]
 
 
 class OneLimit(unittest.TestCase):

@@ -6,7 +6,6 @@ Each drill prints a row of the table in docs/redis.md. What was admitted is held
 stretch of time (store_load.py), and how long requests waited is what the gateways measured themselves.
 """
 import contextlib
-import json
 import math
 import os
 import re
@@ -46,7 +45,7 @@ def connections(redis):
 
 
 def is_up(sluice):
-    return json.loads(sluice.get_admin("/readyz"))["shared_store"]["up"]
+    return sluice.ready()["shared_store"]["up"]
 
 
 class Figures:

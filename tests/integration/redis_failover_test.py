@@ -6,7 +6,6 @@ A primary, two replicas and three sentinels of the test's own. The first two pri
 as redis_drills_test.py does.
 """
 import contextlib
-import json
 import os
 import signal
 import tempfile
@@ -23,7 +22,7 @@ SURELY_AWAY = 0.8
 
 
 def state(sluice):
-    return json.loads(sluice.get_admin("/readyz"))["shared_store"]
+    return sluice.ready()["shared_store"]
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ def statuses(gateways, count, **more):
 
 
 def shared_store(sluice):
-    return json.loads(sluice.get_admin("/readyz"))["shared_store"]
+    return sluice.ready()["shared_store"]
 
 
 class OneLimit(unittest.TestCase):
