@@ -54,7 +54,7 @@ class Leases(unittest.TestCase):
 
     def test_two_gateways_admit_what_one_limit_allows_and_ask_seldom(self):
         rule = "  - { name: api, key: api_key, limit: 200/s, burst: 400, lease: { for: 100ms } }"
-        with nodes(rule) as (redis, _, orders, gateways):
+        with nodes(rule, deadline_ms=1000) as (redis, _, orders, gateways):
             begin = time.monotonic()
             admitted, asked = run([Client(gateways[i % 2].port) for i in range(4)], seconds=3)
             elapsed = time.monotonic() - begin
@@ -64,7 +64,7 @@ class Leases(unittest.TestCase):
             self.assertGreater(asked, admitted)
 
     def test_with_room_most_requests_are_answered_from_leases(self):
-        with nodes(self.DAY.format(1_000_000)) as (redis, _, _, gateways):
+        with nodes(self.DAY.format(1_000_000), deadline_ms=1000) as (redis, _, _, gateways):
             admitted, asked = run([Client(gateways[i % 2].port, count=1000) for i in range(4)])
             self.assertEqual(admitted, asked)
             leased = total(gateways, 'sluice_leased_decisions_total{rule="api"}')
@@ -73,7 +73,7 @@ class Leases(unittest.TestCase):
             self.assertEqual(total(gateways, 'sluice_lease_units_total{what="taken"}'), leased)
 
     def test_a_quota_is_used_to_the_last_request_and_no_further(self):
-        with nodes(self.DAY.format(2_000)) as (_, _, orders, gateways):
+        with nodes(self.DAY.format(2_000), deadline_ms=1000) as (_, _, orders, gateways):
             admitted, _ = run([Client(gateways[i % 2].port, count=800) for i in range(4)])
             # What is held while others are denied comes back, and is there for whoever asks then.
             deadline = time.monotonic() + 10
@@ -87,11 +87,11 @@ class Leases(unittest.TestCase):
     def test_what_is_held_goes_back_at_the_end_of_a_process_and_at_a_reload(self):
         rule = ("  - {{ name: api, key: api_key, algorithm: fixed-window, limit: {}/day, "
                 "lease: {{ for: 1h }} }}").format
-        with nodes(rule(1_000_000)) as (redis, _, orders, gateways):
+        with nodes(rule(1_000_000), deadline_ms=1000) as (redis, _, orders, gateways):
             for sluice in gateways:
                 self.assertEqual(run([Client(sluice.port, count=300)]), (300, 300))
             self.assertGreater(total(gateways, "sluice_leased_keys"), 0)
-            gateways[0].reload(settings(orders, redis, rule(1_000_001)))
+            gateways[0].reload(settings(orders, redis, rule(1_000_001), deadline_ms=1000))
             wait_until(lambda: gateways[0].metric("sluice_leased_keys") == 0, "what was held has gone back", seconds=2)
             self.assertEqual(gateways[1].stop(), 0)
             self.assertEqual(remaining(gateways[0]), 1_000_001 - 601)
