@@ -2,6 +2,8 @@
 
 #include <sys/random.h>
 
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +20,17 @@ void FillWithRandom(std::span<std::uint8_t> bytes) {
     }
     bytes = bytes.subspan(static_cast<std::size_t>(got));
   }
+}
+
+std::uint64_t RandomNumber() {
+  std::array<std::uint8_t, sizeof(std::uint64_t)> bytes;
+  FillWithRandom(bytes);
+  return std::bit_cast<std::uint64_t>(bytes);
+}
+
+Duration DrawEvenly(Duration most) {
+  const auto choices = static_cast<std::uint64_t>(most.count()) + 1;
+  return Duration{static_cast<Duration::rep>(RandomNumber() % choices)};
 }
 
 }  // namespace sluice

@@ -1,9 +1,7 @@
 #include "sluice/net/redis_connection.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,15 +18,6 @@ using internal::RedisLink;
 using internal::RedisQueue;
 using internal::RedisTarget;
 using Instant = std::chrono::steady_clock::time_point;
-
-Duration DrawEvenly(Duration at_most) {
-  std::array<std::uint8_t, sizeof(std::uint64_t)> bytes;
-  FillWithRandom(bytes);
-  std::uint64_t drawn = 0;
-  std::memcpy(&drawn, bytes.data(), bytes.size());
-  return Duration{
-      static_cast<Duration::rep>(drawn % (static_cast<std::uint64_t>(at_most.count()) + 1))};
-}
 
 // Empty: it has to be found.
 std::string ServerOf(const RedisConnectionOptions& options) {

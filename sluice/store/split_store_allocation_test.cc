@@ -9,59 +9,13 @@
 #include <vector>
 
 #include "sluice/store/split_store.h"
+#include "sluice/store/testing/instant_store.h"
 #include "tests/allocations/counting_new.h"
 
 namespace sluice {
 namespace {
 
 using namespace std::chrono_literals;
-
-class AnyLimit final : public RemoteLimit {
- public:
-  const Limit& limit() const override { return limit_; }
-
- private:
-  const Limit limit_ = *token_bucket::MakeLimit({10, 1s}, 10);
-};
-
-// Charges each claim, or denies those whose key begins with 'd'. Allocates nothing.
-class InstantStore final : public RemoteStore {
- public:
-  absl::StatusOr<std::shared_ptr<const RemoteLimit>> Prepare(const Limit&) const override {
-    return std::make_shared<const AnyLimit>();
-  }
-  absl::Status Apply(RemoteGroup& group, Time /*deadline*/, Done done) override {
-    waiting_.push_back({&group, std::move(done)});
-    return absl::OkStatus();
-  }
-  void Undo(const RemoteClaim& /*claim*/, std::uint64_t /*units*/) override { ++undone_; }
-  void Renew(const RemoteClaim& /*claim*/) override {}
-
-  void Answer() {
-    answering_.swap(waiting_);
-    for (Waiting& waiting : answering_) {
-      waiting.group->allowed = true;
-      for (RemoteClaim& claim : waiting.group->claims) {
-        const bool denied = claim.key[0] == 'd';
-        claim.decision.verdict = denied ? Verdict::kLimited : Verdict::kAllowed;
-        claim.receipt.units = denied ? 0 : claim.cost;
-        if (denied) waiting.group->allowed = false;
-      }
-      waiting.done(absl::OkStatus());
-    }
-    answering_.clear();
-  }
-  [[nodiscard]] int undone() const { return undone_; }
-
- private:
-  struct Waiting {
-    RemoteGroup* group;
-    Done done;
-  };
-  std::vector<Waiting> waiting_;
-  std::vector<Waiting> answering_;
-  int undone_ = 0;
-};
 
 TEST(SplitStoreAllocations, ASplitTakesNothingFromTheHeap) {
   InstantStore inner;

@@ -9,52 +9,12 @@
 #include <vector>
 
 #include "sluice/store/split_store.h"
+#include "sluice/store/testing/instant_store.h"
 
 namespace sluice {
 namespace {
 
 using namespace std::chrono_literals;
-
-class AnyLimit final : public RemoteLimit {
- public:
-  const Limit& limit() const override { return limit_; }
-
- private:
-  const Limit limit_ = *token_bucket::MakeLimit({10, 1s}, 10);
-};
-
-// Charges each claim, or denies those whose key begins with 'd'.
-class InstantStore final : public RemoteStore {
- public:
-  absl::StatusOr<std::shared_ptr<const RemoteLimit>> Prepare(const Limit&) const override {
-    return std::make_shared<const AnyLimit>();
-  }
-  absl::Status Apply(RemoteGroup& group, Time /*deadline*/, Done done) override {
-    waiting_.emplace_back(&group, std::move(done));
-    return absl::OkStatus();
-  }
-  void Undo(const RemoteClaim& claim, std::uint64_t /*units*/) override {
-    benchmark::DoNotOptimize(claim);
-  }
-  void Renew(const RemoteClaim& /*claim*/) override {}
-
-  void Answer() {
-    for (auto& [group, done] : waiting_) {
-      group->allowed = true;
-      for (RemoteClaim& claim : group->claims) {
-        const bool denied = claim.key[0] == 'd';
-        claim.decision.verdict = denied ? Verdict::kLimited : Verdict::kAllowed;
-        claim.receipt.units = denied ? 0 : 1;
-        group->allowed = group->allowed && !denied;
-      }
-      done(absl::OkStatus());
-    }
-    waiting_.clear();
-  }
-
- private:
-  std::vector<std::pair<RemoteGroup*, Done>> waiting_;
-};
 
 void Ask(benchmark::State& state, RemoteStore& store, InstantStore& inner,
          const std::array<std::string_view, 3>& keys) {

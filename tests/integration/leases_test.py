@@ -72,6 +72,14 @@ class Leases(unittest.TestCase):
             self.assertLess(redis.calls(), asked / 2)
             self.assertEqual(total(gateways, 'sluice_lease_units_total{what="taken"}'), leased)
 
+    def test_with_no_leased_keys_nothing_is_leased(self):
+        rules = self.DAY.format(1_000_000) + "\nlimits: { leased_keys: 0 }"
+        with nodes(rules, deadline_ms=1000) as (redis, _, _, gateways):
+            admitted, asked = run([Client(gateways[i % 2].port, count=100) for i in range(4)])
+            self.assertEqual((admitted, asked), (400, 400))
+            self.assertEqual(total(gateways, 'sluice_leased_decisions_total{rule="api"}'), 0)
+            self.assertEqual(total(gateways, "sluice_redis_requests_total"), 400)
+
     def test_a_quota_is_used_to_the_last_request_and_no_further(self):
         with nodes(self.DAY.format(2_000), deadline_ms=1000) as (_, _, orders, gateways):
             admitted, _ = run([Client(gateways[i % 2].port, count=800) for i in range(4)])

@@ -19,6 +19,7 @@
 #include "sluice/store/memory/memory_store.h"
 #include "tests/simulation/counters.h"
 #include "tests/simulation/network_store.h"
+#include "tests/simulation/node_clock.h"
 #include "tests/simulation/promise.h"
 #include "tests/simulation/world.h"
 
@@ -56,11 +57,9 @@ class Node {
         setting_(setting),
         random_(random),
         course_(course),
-        skew_(random.Between(-600'000'000'000, 600'000'000'000)),
-        drift_ppm_(random.Between(-900, 900)),
+        clock_(world, random, 900),
         remote_(world, server, setting.network, random),
         leases_(remote_, clock_, {.keys = 16, .wake = [this](Time at) { WakeAt(at); }}) {
-    SetClock();
     store_ = OpenStore(clock_.Read());
     Rule rule;
     rule.name = "r";
@@ -94,7 +93,6 @@ class Node {
 
  private:
   void Ask() {
-    SetClock();
     ++course_.requests;
     auto outcome = std::make_shared<Outcome>();
     const bool complete = limiter_->Check({.method = "GET", .target = "/"}, *outcome,
@@ -103,7 +101,6 @@ class Node {
   }
 
   void Answered(Outcome& outcome) {
-    SetClock();
     const AnsweredBy by = outcome.results[0].answered_by;
     course_.degraded += outcome.answer == Answer::kUnavailable ? 1 : 0;
     if (!outcome.allowed()) return;
@@ -117,19 +114,11 @@ class Node {
     course_.admitted.push_back(leased ? server_.Read().steady : remote_.decided());
   }
 
-  void SetClock() {
-    const Duration passed = world_.now() + world_.now() / 1'000'000 * drift_ppm_;
-    clock_.Set(testing::After(kStart, skew_ + passed));
-  }
-
   void WakeAt(Time at) {
-    SetClock();
     // As late as a loop with something else to do.
     const Duration late{random_.Between(0, 2'000'000)};
-    world_.After(std::max(at - clock_.Read().steady, Duration{0}) + late, [this] {
-      SetClock();
-      leases_.OnTime(clock_.Read().steady);
-    });
+    world_.After(std::max(at - clock_.Read().steady, Duration{0}) + late,
+                 [this] { leases_.OnTime(clock_.Read().steady); });
   }
 
   World& world_;
@@ -137,9 +126,7 @@ class Node {
   const Setting& setting_;
   Random& random_;
   Course& course_;
-  const Duration skew_;
-  const std::int64_t drift_ppm_;
-  ManualClock clock_;
+  const NodeClock clock_;
   NetworkStore remote_;
   DenialMemory denials_{1024};
   std::unique_ptr<MemoryStore> store_;

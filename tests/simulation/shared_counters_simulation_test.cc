@@ -16,6 +16,7 @@
 #include "sluice/store/memory/memory_store.h"
 #include "tests/simulation/counters.h"
 #include "tests/simulation/network_store.h"
+#include "tests/simulation/node_clock.h"
 #include "tests/simulation/promise.h"
 #include "tests/simulation/world.h"
 
@@ -56,10 +57,8 @@ class Node {
         number_(number),
         random_(random),
         answers_(answers),
-        skew_(random.Between(-600'000'000'000, 600'000'000'000)),
-        drift_ppm_(random.Between(-200, 200)),
+        clock_(world, random, 200),
         remote_(world, server, setting.network, random) {
-    SetClock();
     store_ = OpenStore(clock_.Read());
     Rule rule;
     rule.name = "r";
@@ -81,7 +80,6 @@ class Node {
   // Asks now, and from then on until the end.
   void Live() {
     if (world_.now() > setting_.length) return;
-    SetClock();
     auto call = std::make_shared<Call>();
     call->answer = {.node = number_, .sent = clock_.Read().steady};
     const std::size_t before = remote_.asked();
@@ -100,13 +98,7 @@ class Node {
     Answer answer{};
   };
 
-  void SetClock() {
-    const Duration passed = world_.now() + world_.now() / 1'000'000 * drift_ppm_;
-    clock_.Set(testing::After(kStart, skew_ + passed));
-  }
-
   void Answered(Call& call) {
-    SetClock();
     Answer& answer = call.answer;
     answer.received = clock_.Read().steady;
     answer.allowed = call.outcome.allowed();
@@ -127,9 +119,7 @@ class Node {
   const int number_;
   Random& random_;
   std::vector<Answer>& answers_;
-  const Duration skew_;
-  const std::int64_t drift_ppm_;
-  ManualClock clock_;
+  const NodeClock clock_;
   NetworkStore remote_;
   DenialMemory denials_{1024};
   std::unique_ptr<MemoryStore> store_;

@@ -17,6 +17,7 @@
 #include "sluice/limiter/limiter.h"
 #include "sluice/store/split_store.h"
 #include "tests/simulation/counters.h"
+#include "tests/simulation/node_clock.h"
 #include "tests/simulation/promise.h"
 #include "tests/simulation/slots_network.h"
 #include "tests/simulation/world.h"
@@ -65,12 +66,11 @@ class Node {
         setting_(setting),
         random_(seed),
         course_(course),
-        skew_(random_.Between(-600'000'000'000, 600'000'000'000)),
+        clock_(world, random_, 0),
         network_(world, cluster, setting.network, network_random, course.truth),
         split_(network_, [&setting](const RemoteClaim& claim) {
           return setting.undivided ? 0 : Cluster::SlotOf(claim.key);
         }) {
-    SetClock();
     store_ = OpenStore(clock_.Read());
     const std::array<Source, kRules> sources = {
         {{.kind = SourceKind::kHeader, .name = "X-User", .label = "header.X-User"},
@@ -97,31 +97,24 @@ class Node {
 
   void Live() {
     if (world_.now() > setting_.length) return;
-    SetClock();
     const std::uint64_t user = random_.Chance(setting_.flood_per_cent) ? 0 : random_.Below(kUsers);
     Call& call = course_.calls.emplace_back();
     call.user = "user" + std::to_string(user);
     call.tenant = "tenant" + std::to_string(user / 2);
     call.headers = {{{"X-User", call.user}, {"X-Tenant", call.tenant}}};
     const bool complete = limiter_->Check({.method = "GET", .target = "/", .headers = call.headers},
-                                          call.outcome, [this, &call] {
-                                            SetClock();
-                                            call.told = true;
-                                          });
+                                          call.outcome, [this, &call] { call.told = true; });
     if (complete) call.told = true;
     world_.After(Duration{random_.Between(1, 2 * setting_.pause.count())}, [this] { Live(); });
   }
   [[nodiscard]] std::size_t questions() const { return network_.asked(); }
 
  private:
-  void SetClock() { clock_.Set(testing::After(kStart, skew_ + world_.now())); }
-
   World& world_;
   const Setting& setting_;
   Random random_;
   Course& course_;
-  const Duration skew_;
-  ManualClock clock_;
+  const NodeClock clock_;
   SlotsNetwork network_;
   SplitStore split_;
   DenialMemory denials_{1024};

@@ -166,12 +166,10 @@ class Leases {
   void Ask(Entry& entry, std::string_view key, const LeaseTerms& terms, Duration length,
            std::uint64_t units, Time now);
   void OnAnswer(Entry& entry, const absl::Status& status);
-  void Hold(Entry& entry, Time now);
   void DropFirst(Entry& entry);
   void Return(Entry& entry, const Held& held);
   void ReturnToStore(std::string_view key, const LeaseTerms& terms, const Receipt& receipt,
                      std::uint64_t units);
-  void ReturnAll(Entry& entry);
   [[nodiscard]] static Time EndOf(const Entry& entry);
   void WakeAt(Time at);
 

@@ -1,8 +1,6 @@
 #include "sluice/store/redis/internal/give_back.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <utility>
 #include <variant>
 
@@ -50,12 +48,6 @@ Duration WorthOf(const Limit& limit) {
   return LifetimeOf(limit) + (CanLease(limit) ? LongestLease(limit) : 0s);
 }
 
-std::uint64_t RandomNode() {
-  std::array<std::uint8_t, sizeof(std::uint64_t)> bytes;
-  FillWithRandom(bytes);
-  return std::bit_cast<std::uint64_t>(bytes);
-}
-
 }  // namespace
 
 GiveBack::GiveBack(net::EventLoop& loop, const StoreParts& parts, std::size_t max_waiting,
@@ -63,7 +55,7 @@ GiveBack::GiveBack(net::EventLoop& loop, const StoreParts& parts, std::size_t ma
     : parts_(parts),
       max_waiting_(max_waiting),
       marks_(marks),
-      node_(RandomNode()),
+      node_(RandomNumber()),
       round_(*this, loop.deadlines()) {}
 
 GiveBack::~GiveBack() {

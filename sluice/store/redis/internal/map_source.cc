@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -26,15 +25,6 @@ std::string Question() {
   return command;
 }
 
-Duration UpTo(Duration most) {
-  std::array<std::uint8_t, sizeof(std::uint64_t)> bytes;
-  FillWithRandom(bytes);
-  std::uint64_t drawn = 0;
-  std::memcpy(&drawn, bytes.data(), bytes.size());
-  return Duration{
-      static_cast<Duration::rep>(drawn % (static_cast<std::uint64_t>(most.count()) + 1))};
-}
-
 }  // namespace
 
 MapSource::MapSource(net::EventLoop& loop, MapSourceOptions options, Events& events)
@@ -56,7 +46,7 @@ void MapSource::LookAt(Time at) {
 
 void MapSource::LookSoon() {
   if (due_ == Time::max()) return;  // it is being asked, and asks again if that does not help
-  const Time soon = std::max(SteadyNow(), last_ + options_.look_soon / 2) + UpTo(kSpread);
+  const Time soon = std::max(SteadyNow(), last_ + options_.look_soon / 2) + DrawEvenly(kSpread);
   if (soon < due_) LookAt(soon);
 }
 
@@ -124,7 +114,7 @@ void MapSource::OnReply(const std::string& asked, const absl::StatusOr<net::Redi
   last_ = SteadyNow();
   events_.OnMap(*map);
   const Duration pause = events_.Well() ? options_.look_every : options_.look_soon;
-  LookAt(last_ + pause - UpTo(pause / 4));
+  LookAt(last_ + pause - DrawEvenly(pause / 4));
 }
 
 // The one that comes next in their order.
@@ -141,7 +131,7 @@ void MapSource::OnFailed(const absl::Status& why) {
     seed_->Renew({why.message().data(), why.message().size()});
   }
   last_ = SteadyNow();
-  LookAt(last_ + UpTo(backoff_));
+  LookAt(last_ + DrawEvenly(backoff_));
   backoff_ = std::min(backoff_ * 2, options_.look_soon);
   events_.OnNoMap(why);
 }
